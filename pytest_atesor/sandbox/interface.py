@@ -1,0 +1,120 @@
+"""What a container engine must do for us, and the values that pass between it and its users.
+
+A failed command is a value (:class:`Completed`); a failed sandbox is an exception
+(:class:`~pytest_atesor.errors.SandboxError`). Nothing here starts a process.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+__all__ = ["LABEL", "Absent", "Completed", "Engine", "EngineInfo", "ExecSpec", "Foreign", "Present", "SandboxSpec"]
+
+LABEL = "org.pytest-atesor.slot"
+"""The label that marks a container as ours; its value is the slot's container name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineInfo:
+    """What a probe of the engine found: its version, and the limits that it cannot enforce here, in words."""
+
+    name: str
+    version: str
+    rootless: bool
+    unenforced: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxSpec:
+    """Everything that a sandbox is created from. ``workspace`` is the only host directory that it sees.
+
+    It appears inside as ``/workspace``. ``memory_bytes`` of None means no limit.
+    """
+
+    name: str
+    image: str
+    workspace: Path
+    memory_bytes: int | None
+    pids: int
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecSpec:
+    """One command inside a sandbox: ``user`` is "root" or "builder"; ``env`` is added to the image's own."""
+
+    argv: Sequence[str]
+    user: str = "builder"
+    cwd: str = "/workspace"
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completed:
+    """A command that ended: its exit code, the last bytes of its output (both streams), its wall seconds.
+
+    ``timed_out`` is True when our own deadline ended it; the exit code then says nothing.
+    """
+
+    exit_code: int
+    tail: bytes
+    duration_s: float
+    timed_out: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """No container of that name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """A container of that name without our label: never touched."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Present:
+    """Our container: whether it runs, the image it was made from (its id), its labels."""
+
+    running: bool
+    image_id: str
+    labels: Mapping[str, str]
+
+
+class Engine(Protocol):
+    """One container engine. Every method but :meth:`exec_argv` may raise SandboxError or SetupError."""
+
+    @property
+    def name(self) -> str:
+        """The engine's name on the command line: "docker", "podman"."""
+
+    def probe(self) -> EngineInfo:
+        """Ask the engine who it is. Raises SetupError, with the fix, when it does not answer."""
+
+    def image_labels(self, image: str) -> Mapping[str, str] | None:
+        """Return the labels of a local image, None when there is no such image."""
+
+    def load_image(self, archive: Path) -> None:
+        """Load a docker-archive file; the tags in it become local images."""
+
+    def remove_image(self, image: str) -> None:
+        """Remove a local image; nothing happens when there is none."""
+
+    def state(self, name: str) -> Absent | Foreign | Present:
+        """Say what stands under that container name."""
+
+    def create(self, spec: SandboxSpec) -> None:
+        """Create and start a sandbox with the network on. The name must be free."""
+
+    def remove(self, name: str) -> None:
+        """Kill and remove our sandbox with all its processes. Absent is fine; Foreign raises SandboxError."""
+
+    def exec_argv(self, name: str, command: ExecSpec) -> list[str]:
+        """Return the host command line that runs ``command`` inside, with stdin closed."""
+
+    def set_network(self, name: str, *, enabled: bool) -> None:
+        """Connect the sandbox to the network or cut it off, for everything that runs in it."""
+
+    def list_sandboxes(self) -> tuple[str, ...]:
+        """Return the names of all containers that carry our label."""
