@@ -1,7 +1,8 @@
 """The record of one attempt at one case, as the worker writes it and everybody else reads it.
 
-An attempt is over when its record exists: ``attempt.json`` is written last, atomically. Durations are seconds of the
-monotonic clock; ``started_at`` and ``ended_at`` are UTC wall-clock times in ISO 8601, for display only.
+An attempt is over when its record exists: ``attempt.json`` is written last, atomically. Durations are seconds
+of the monotonic clock; ``started_at`` and ``ended_at`` are UTC wall-clock times in ISO 8601, for display
+only.
 """
 
 from dataclasses import dataclass
@@ -15,9 +16,9 @@ __all__ = ["AttemptRecord"]
 class AttemptRecord:
     """One attempt: what ended it and where its evidence lies.
 
-    ``reason`` is one sanitized line that a person can act on, empty for PASS. ``exit_code`` is the agent's own, None
-    when it never ended by itself. ``log`` is relative to the bundle. ``log_dropped_bytes`` counts what the output cap
-    cut out. ``leaks`` names processes that outlived the agent and were killed.
+    ``reason`` is one sanitized line that a person can act on, empty for PASS. ``exit_code`` is the agent's
+    own, None when it never ended by itself. ``log`` is relative to the bundle. ``log_dropped_bytes`` counts
+    what the output cap cut out. ``leaks`` names processes that outlived the agent and were killed.
     """
 
     case_id: str

@@ -1,7 +1,7 @@
 """The frozen plan of a batch: what will run, from which inputs, decided before anything runs.
 
-A package list and a manifest differ only in the parser; both become a :class:`Plan` of :class:`Case` values and
-everything after that is shared. Timeouts are seconds.
+A package list and a manifest differ only in the parser; both become a :class:`Plan` of :class:`Case` values
+and everything after that is shared. Timeouts are seconds.
 """
 
 from collections.abc import Mapping
@@ -51,9 +51,10 @@ class InputFile:
 class Case:
     """One unit of work.
 
-    ``case_id`` is unique in the plan and safe as one path component; ``label`` is what the user wrote and what the
-    item is called. ``kind`` names the runner ("port", "command", …) and ``spec`` is that kind's RunSpec body.
-    ``derived_name`` excludes: two cases that share it never run at the same time. ``marks`` become pytest marks.
+    ``case_id`` is unique in the plan and safe as one path component; ``label`` is what the user wrote and
+    what the item is called. ``kind`` names the runner ("port", "command", …) and ``spec`` is that kind's
+    RunSpec body. ``derived_name`` excludes: two cases that share it never run at the same time. ``marks``
+    become pytest marks.
     """
 
     case_id: str
@@ -69,8 +70,10 @@ class Case:
 class Plan:
     """A whole batch, in the order in which the user listed its cases.
 
-    ``name`` is the input's short name ("smoke"); ``source`` the input as shown in node ids ("packages/smoke.json").
-    ``settings`` holds what else shaped the batch (agent, engine, limits), for the record only.
+    ``name`` is the input's short name ("smoke"); ``source`` the input as shown in node ids
+    ("packages/smoke.json"). ``settings`` holds what else shaped the batch (agent, engine, limits), for the
+    record only. ``summary_fields`` are the dotted paths that the summary picks from each case's evidence;
+    ``write_csv`` asks for it as a table too.
     """
 
     batch_id: str
@@ -83,3 +86,5 @@ class Plan:
     inputs: tuple[InputFile, ...]
     settings: Mapping[str, Json]
     created_at: str
+    summary_fields: tuple[str, ...] = ()
+    write_csv: bool = False

@@ -9,7 +9,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-__all__ = ["LABEL", "Absent", "Completed", "Engine", "EngineInfo", "ExecSpec", "Foreign", "Present", "SandboxSpec"]
+__all__ = [
+    "LABEL",
+    "Absent",
+    "Completed",
+    "Engine",
+    "EngineInfo",
+    "ExecSpec",
+    "Foreign",
+    "ImageBuild",
+    "Present",
+    "SandboxSpec",
+]
 
 LABEL = "org.pytest-atesor.slot"
 """The label that marks a container as ours; its value is the slot's container name."""
@@ -17,11 +28,16 @@ LABEL = "org.pytest-atesor.slot"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineInfo:
-    """What a probe of the engine found: its version, and the limits that it cannot enforce here, in words."""
+    """What a probe of the engine found.
+
+    ``storage`` is where it keeps images, None when that is on another machine; ``unenforced`` names the
+    limits that it cannot enforce here: "memory", "pids".
+    """
 
     name: str
     version: str
     rootless: bool
+    storage: Path | None = None
     unenforced: tuple[str, ...] = ()
 
 
@@ -48,6 +64,22 @@ class ExecSpec:
     user: str = "builder"
     cwd: str = "/workspace"
     env: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageBuild:
+    """An image to build: the tag it gets, its build file and context, variables and labels.
+
+    The output goes to ``log``; after ``timeout_s`` seconds the build is given up.
+    """
+
+    tag: str
+    containerfile: Path
+    context: Path
+    arguments: Mapping[str, str]
+    labels: Mapping[str, str]
+    log: Path
+    timeout_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,8 +127,17 @@ class Engine(Protocol):
     def image_labels(self, image: str) -> Mapping[str, str] | None:
         """Return the labels of a local image, None when there is no such image."""
 
+    def image_id(self, image: str) -> str | None:
+        """Return the id of a local image, None when there is no such image."""
+
     def load_image(self, archive: Path) -> None:
         """Load a docker-archive file; the tags in it become local images."""
+
+    def is_offered(self, reference: str, *, timeout_s: float) -> bool:
+        """Tell whether a registry answers and has that image, within ``timeout_s`` seconds."""
+
+    def build_image(self, build: "ImageBuild") -> None:
+        """Build an image from a registry's base image; it appears under its tag only when complete."""
 
     def remove_image(self, image: str) -> None:
         """Remove a local image; nothing happens when there is none."""
@@ -109,6 +150,9 @@ class Engine(Protocol):
 
     def remove(self, name: str) -> None:
         """Kill and remove our sandbox with all its processes. Absent is fine; Foreign raises SandboxError."""
+
+    def restart(self, name: str) -> None:
+        """Kill everything in our sandbox and start it again with its files and network as they were."""
 
     def exec_argv(self, name: str, command: ExecSpec) -> list[str]:
         """Return the host command line that runs ``command`` inside, with stdin closed."""

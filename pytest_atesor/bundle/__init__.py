@@ -1,0 +1,1 @@
+"""The disk: everything that reads or writes a bundle. Nobody else writes into one."""

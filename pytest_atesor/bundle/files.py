@@ -1,0 +1,88 @@
+"""Files that are whole or absent.
+
+Atomic replacement, exclusive directories, and clear words for a failing disk.
+"""
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from pytest_atesor.errors import BundleError
+
+__all__ = ["check_writable", "explain_os_error", "guard", "sync_directory", "write_atomic"]
+
+_ADVICE: Final = {
+    errno.ENOSPC: "no space is left on the device; free some and resume the batch",
+    errno.EDQUOT: "the disk quota is used up; free some space and resume the batch",
+    errno.EROFS: "the file system is read-only; choose another output root",
+    errno.EACCES: "permission is denied; check the owner and mode",
+    errno.EPERM: "it is not permitted; check the owner and mode",
+    errno.ENOTDIR: "a part of the path is not a directory; remove it or choose another place",
+    errno.EEXIST: "something stands there already; remove it or choose another place",
+    errno.EISDIR: "a directory stands there; remove it or choose another place",
+    errno.ENAMETOOLONG: "the path is too long; choose a shorter output root",
+    errno.EMFILE: "too many files are open; raise the limit (ulimit -n)",
+    errno.EIO: "the device reports an I/O error; check the disk",
+}
+
+
+def explain_os_error(error: OSError, doing: str, path: Path) -> BundleError:
+    """Return the one-line error for a failed file operation: what, where, why, and what to do."""
+    why = _ADVICE.get(error.errno or 0, error.strerror or str(error))
+    return BundleError(f"cannot {doing} {path}: {why}")
+
+
+@contextmanager
+def guard(doing: str, path: Path) -> Iterator[None]:
+    """Turn an OSError of the block into the BundleError that explains it."""
+    try:
+        yield
+    except OSError as error:
+        raise explain_os_error(error, doing, path) from error
+
+
+def write_atomic(path: Path, text: str, *, durable: bool = True) -> None:
+    """Replace ``path`` by ``text`` as UTF-8: a reader sees the old file or the new one, whole.
+
+    ``durable`` also survives a power cut. Raises BundleError; the old file then stands as it was.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with guard("write", path):
+        try:
+            with temporary.open("w", encoding="utf-8", newline="\n") as file:
+                file.write(text)
+                if durable:
+                    file.flush()
+                    os.fsync(file.fileno())
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        if durable:
+            sync_directory(path.parent)
+
+
+def sync_directory(path: Path) -> None:
+    """Make the entries of a directory survive a power cut."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def check_writable(path: Path, purpose: str) -> None:
+    """Check that files can be made in the directory ``path``, or where it would be made, without making any.
+
+    Raises BundleError naming ``purpose``. A full disk is not seen here.
+    """
+    place = path
+    while not os.path.lexists(place) and place != place.parent:
+        place = place.parent
+    if not place.is_dir():
+        raise BundleError(f"cannot use {path} as {purpose}: {place} is not a directory; choose another place")
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise BundleError(f"cannot use {path} as {purpose}: {place} is not writable; choose another place")

@@ -1,0 +1,131 @@
+"""Where everything in a bundle lies, and the log links outside that lead into it.
+
+batch_plan.json  journal.jsonl  batch_attempts.json  batch_results.json  batch_summary.json  batch_summary.csv
+cases/<case_id>/runspec.json
+cases/<case_id>/attempts/<attempt_id>/{attempt.json,run.log,result.json,metrics.json,artifacts/}
+"""
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_atesor.bundle.files import guard
+from pytest_atesor.errors import BundleError
+
+__all__ = ["AttemptLayout", "BundleLayout", "link_log"]
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptLayout:
+    """The paths of one attempt's standard artifacts; ``root`` is its own directory."""
+
+    root: Path
+
+    @property
+    def attempt_id(self) -> str:
+        """The attempt's number as text: "001"."""
+        return self.root.name
+
+    @property
+    def record(self) -> Path:
+        """The attempt's record, written last: when it exists, the attempt is over."""
+        return self.root / "attempt.json"
+
+    @property
+    def log(self) -> Path:
+        """The agent's output, capped."""
+        return self.root / "run.log"
+
+    @property
+    def result(self) -> Path:
+        """What the agent says of its work; a stranger's file."""
+        return self.root / "result.json"
+
+    @property
+    def metrics(self) -> Path:
+        """Figures that the agent or command left; a stranger's file."""
+        return self.root / "metrics.json"
+
+    @property
+    def artifacts(self) -> Path:
+        """What the agent built."""
+        return self.root / "artifacts"
+
+
+@dataclass(frozen=True, slots=True)
+class BundleLayout:
+    """The paths of one bundle; ``root`` is its own directory. Nothing here touches the disk."""
+
+    root: Path
+
+    @property
+    def plan(self) -> Path:
+        """The frozen plan."""
+        return self.root / "batch_plan.json"
+
+    @property
+    def journal(self) -> Path:
+        """The append-only truth."""
+        return self.root / "journal.jsonl"
+
+    @property
+    def lock(self) -> Path:
+        """The kernel-locked file of whoever writes the bundle."""
+        return self.root / "bundle.lock"
+
+    @property
+    def attempts(self) -> Path:
+        """The view of the whole attempt history."""
+        return self.root / "batch_attempts.json"
+
+    @property
+    def results(self) -> Path:
+        """The view of the current outcomes."""
+        return self.root / "batch_results.json"
+
+    @property
+    def summary(self) -> Path:
+        """The view with one row per case."""
+        return self.root / "batch_summary.json"
+
+    @property
+    def summary_csv(self) -> Path:
+        """The same rows as a table, on request."""
+        return self.root / "batch_summary.csv"
+
+    def case(self, case_id: str) -> Path:
+        """Return the directory of a case."""
+        return self.root / "cases" / case_id
+
+    def runspec(self, case_id: str) -> Path:
+        """Return the path of a case's RunSpec."""
+        return self.case(case_id) / "runspec.json"
+
+    def attempt(self, case_id: str, attempt_id: str) -> AttemptLayout:
+        """Return the paths of one attempt."""
+        return AttemptLayout(self.case(case_id) / "attempts" / attempt_id)
+
+    def relative(self, path: Path) -> str:
+        """Return a path inside the bundle as its JSON files write it."""
+        return path.relative_to(self.root).as_posix()
+
+
+def link_log(log_directory: Path, name: str, log: Path) -> Path:
+    """Make ``<log_directory>/<name>.log`` a relative symlink to an attempt's log, atomically, and return it.
+
+    An older file or link of that name is replaced and never followed; a directory, or a log
+    directory that is none, raises BundleError.
+    """
+    link = log_directory / f"{name}.log"
+    temporary = log_directory / f".{name}.{os.getpid()}.tmp"
+    with guard("make the log link", link):
+        log_directory.mkdir(parents=True, exist_ok=True)
+        if link.is_dir() and not link.is_symlink():
+            raise BundleError(f"cannot make the log link {link}: a directory stands there; remove it")
+        target = os.path.relpath(log.parent.resolve() / log.name, log_directory.resolve())
+        with suppress(FileNotFoundError):
+            temporary.unlink()
+        temporary.symlink_to(target)
+        temporary.replace(link)
+    return link

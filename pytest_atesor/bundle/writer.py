@@ -1,0 +1,224 @@
+"""A bundle as its one writer and its readers see it: plan, journal, lock and views as one thing.
+
+The writer records events; each is durable in the journal before the ledger knows it. Readers take no lock and
+write nothing.
+"""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from pytest_atesor.bundle.attempts import scan_attempts
+from pytest_atesor.bundle.files import guard, sync_directory, write_atomic
+from pytest_atesor.bundle.journal import Journal, JournalContent, read_journal
+from pytest_atesor.bundle.layout import BundleLayout
+from pytest_atesor.bundle.lock import BundleLock, Holder
+from pytest_atesor.bundle.views import ViewLimiter, Views
+from pytest_atesor.core.clock import Clock
+from pytest_atesor.core.events import AttemptEnded, AttemptLost, Event
+from pytest_atesor.core.ledger import Ledger, fold_events
+from pytest_atesor.core.plan import Plan
+from pytest_atesor.core.plan_json import VersionedPlan, format_plan, format_runspec, parse_versioned_plan
+from pytest_atesor.core.recovery import decide_recovery
+from pytest_atesor.errors import BundleError, UsageError
+
+__all__ = ["Bundle", "BundleReading", "Recovery", "read_bundle", "read_plan"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovery:
+    """What opening a bundle put right: bytes of a torn last line dropped, attempts adopted or given up."""
+
+    torn_bytes: int
+    adopted: tuple[tuple[str, str], ...]
+    interrupted: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BundleReading:
+    """A bundle as it was when it was read; ``newer`` says that a newer version wrote some of it."""
+
+    layout: BundleLayout
+    plan: Plan
+    ledger: Ledger
+    newer: bool
+    torn_bytes: int
+
+
+class Bundle:
+    """The open bundle of the one controller.
+
+    Made by :meth:`create` or :meth:`open`, given back by :meth:`close`.
+    """
+
+    def __init__(
+        self, layout: BundleLayout, plan: Plan, content: JournalContent, lock: BundleLock, clock: Clock
+    ) -> None:
+        self.layout = layout
+        self.plan = plan
+        self.recovery = Recovery(torn_bytes=content.torn_bytes, adopted=(), interrupted=())
+        self.ledger = fold_events(plan, content.events)
+        self._clock = clock
+        self._lock = lock
+        self._journal = Journal(layout.journal, content)
+        self._views = Views(layout, plan)
+        self._limiter = ViewLimiter(clock.monotonic)
+
+    @classmethod
+    def create(
+        cls, output_root: Path, plan: Plan, *, holder: Holder, clock: Clock, exact: bool = False
+    ) -> Self:
+        """Write a new bundle for ``plan`` below ``output_root`` and open it.
+
+        The directory is created exclusively; when the plan's batch id is taken, a counter is added to it
+        (``.plan`` has the final id), or with ``exact`` UsageError is raised. Raises BundleError when the disk
+        does not let us.
+        """
+        layout = BundleLayout(_reserve(output_root, plan.batch_id, exact=exact))
+        final = replace(plan, batch_id=layout.root.name)
+        with ExitStack() as undo:
+            undo.callback(shutil.rmtree, layout.root, ignore_errors=True)
+            lock = undo.enter_context(BundleLock(layout.lock, holder))
+            _write_cases(layout, final)
+            write_atomic(layout.plan, format_plan(final))
+            bundle = cls(layout, final, read_journal(layout.journal), lock, clock)
+            undo.callback(bundle._journal.close)
+            bundle.refresh(force=True)
+            undo.pop_all()
+        return bundle
+
+    @classmethod
+    def open(cls, root: Path, *, holder: Holder, clock: Clock) -> Self:
+        """Open an existing bundle to go on with it: lock it, drop a torn line, recover what was left behind.
+
+        Raises BundleError when it is none, is in use, is damaged, or was written by a newer version.
+        """
+        layout = BundleLayout(root)
+        plan, version = _read_versioned(layout)
+        if version > 1:
+            raise BundleError(
+                f"{layout.plan} was written by a newer version; it can be read, not continued; update"
+            )
+        with ExitStack() as undo:
+            lock = undo.enter_context(BundleLock(layout.lock, holder))
+            bundle = cls(layout, plan, read_journal(layout.journal), lock, clock)
+            undo.callback(bundle._journal.close)
+            bundle._recover()
+            undo.pop_all()
+        return bundle
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def record(self, event: Event) -> None:
+        """Make an event true: durable in the journal, then in the ledger, in time in the views."""
+        self._journal.append(event)
+        self.ledger.apply(event)
+        self.refresh()
+
+    def refresh(self, *, force: bool = False) -> None:
+        """Write the views when they are due; always with ``force``, and then durably."""
+        if force or self._limiter.is_due():
+            started_s = self._clock.monotonic()
+            self._views.write(self.ledger, self._clock.now(), durable=force)
+            self._limiter.wrote(started_s)
+
+    def close(self) -> None:
+        """Write the final views and give the lock back; that also happens when the disk refuses the views."""
+        try:
+            self.refresh(force=True)
+        finally:
+            self._journal.close()
+            self._lock.release()
+
+    def _recover(self) -> None:
+        found = scan_attempts(self.layout, self.ledger)
+        events = decide_recovery(self.ledger, found, self._clock.now())
+        for event in events:
+            self._journal.append(event)
+            self.ledger.apply(event)
+        self.recovery = Recovery(
+            torn_bytes=self.recovery.torn_bytes,
+            adopted=tuple(
+                (event.record.case_id, event.record.attempt_id)
+                for event in events
+                if isinstance(event, AttemptEnded)
+            ),
+            interrupted=tuple(
+                (event.case_id, event.attempt_id) for event in events if isinstance(event, AttemptLost)
+            ),
+        )
+
+
+def read_plan(layout: BundleLayout) -> Plan:
+    """Return a bundle's frozen plan. Raises BundleError when there is none or it is damaged."""
+    return _read_versioned(layout).plan
+
+
+def read_bundle(root: Path) -> BundleReading:
+    """Return a bundle as it stands, without taking its lock or writing anything. Raises BundleError."""
+    layout = BundleLayout(root)
+    plan, version = _read_versioned(layout)
+    content = read_journal(layout.journal)
+    return BundleReading(
+        layout=layout,
+        plan=plan,
+        ledger=fold_events(plan, content.events),
+        newer=content.newer or version > 1,
+        torn_bytes=content.torn_bytes,
+    )
+
+
+def _read_versioned(layout: BundleLayout) -> VersionedPlan:
+    with guard("read", layout.plan):
+        try:
+            data = layout.plan.read_bytes()
+        except FileNotFoundError:
+            raise BundleError(
+                f"{layout.root} is no bundle: it has no {layout.plan.name}; check the path"
+            ) from None
+    return parse_versioned_plan(data, str(layout.plan))
+
+
+def _candidates(batch_id: str) -> Iterator[str]:
+    yield batch_id
+    number = 2
+    while True:
+        yield f"{batch_id}-{number}"
+        number += 1
+
+
+def _reserve(output_root: Path, batch_id: str, *, exact: bool) -> Path:
+    with guard("create a bundle in", output_root):
+        output_root.mkdir(parents=True, exist_ok=True)
+        for name in _candidates(batch_id):
+            try:
+                (output_root / name).mkdir()
+            except FileExistsError:
+                if exact:
+                    taken = output_root / name
+                    raise UsageError(
+                        f"batch id {name} is taken: {taken} exists; resume it, or choose another"
+                    ) from None
+                continue
+            return output_root / name
+    raise AssertionError("the candidates never end")
+
+
+def _write_cases(layout: BundleLayout, plan: Plan) -> None:
+    # Not durable one by one: the plan, written last and durably, has everything that is in these files.
+    with guard("create the cases of", layout.root):
+        (layout.root / "cases").mkdir()
+        for case in plan.cases:
+            layout.case(case.case_id).mkdir()
+            layout.runspec(case.case_id).write_text(format_runspec(case), encoding="utf-8")
+        sync_directory(layout.root)

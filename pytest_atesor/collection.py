@@ -1,0 +1,168 @@
+"""A frozen plan as a pytest collection tree: rootdir, package list, one item for each case.
+
+Node ids read "packages/smoke.json::zlib" wherever the list itself lies, so that ``--lf``, ``-k`` and
+reports are stable. Nothing is read from disk here: the tree is built from the plan. Items are no test
+functions and use no fixtures; an autouse fixture of a conftest.py does not apply to them.
+
+What an item does when it runs is told by the session's ``CaseRunner``; without one the tree can only be
+listed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from pytest_atesor.core.attempt_json import dump_attempt
+from pytest_atesor.core.outcome import Status
+from pytest_atesor.evidence import list_properties
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pytest_atesor.core.attempt import AttemptRecord
+    from pytest_atesor.core.plan import Case, Plan
+    from pytest_atesor.worker import Worker
+
+__all__ = [
+    "BEGUN_ATTRIBUTE",
+    "FENCE_NAME",
+    "RECORD_ATTRIBUTE",
+    "WORKER_KEY",
+    "BatchDirectory",
+    "BatchFile",
+    "CaseFailed",
+    "CaseItem",
+    "FenceItem",
+    "list_marks",
+]
+
+FENCE_NAME: Final = "<fence>"
+"""The name of the no-op item behind each worker's collection; no package can be called so."""
+
+
+WORKER_KEY: Final[pytest.StashKey[Worker]] = pytest.StashKey()
+"""The worker that runs this process's cases; absent where cases are only listed."""
+
+BEGUN_ATTRIBUTE: Final = "atesor_begun"
+RECORD_ATTRIBUTE: Final = "atesor_record"
+"""The attributes of a report that carry a begun attempt, and its record, to the controller as builtins."""
+
+
+class CaseFailed(Exception):  # noqa: N818 - an outcome, not an error of this program
+    """A case ended as FAIL, TIMEOUT or UNVERIFIED; its text is what reports show."""
+
+
+class BatchDirectory(pytest.Directory):
+    """A directory on the way to the batch: the rootdir, or one above it."""
+
+    plan: Plan
+
+    @classmethod
+    def from_plan(cls, parent: pytest.Collector, path: Path, plan: Plan) -> BatchDirectory:
+        """Build the node."""
+        node: BatchDirectory = cls.from_parent(parent, path=path)
+        node.plan = plan
+        return node
+
+    def collect(self) -> Iterator[pytest.Collector]:
+        """Yield the package list, or the next directory on the way to the rootdir."""
+        root = self.config.rootpath
+        if self.path == root:
+            yield BatchFile.from_plan(self, root / self.plan.source, self.plan)
+        else:
+            below = root.relative_to(self.path).parts[0]
+            yield BatchDirectory.from_plan(self, self.path / below, self.plan)
+
+
+class BatchFile(pytest.File):
+    """The package list (or manifest) of a plan. Its path need not exist below the rootdir."""
+
+    plan: Plan
+
+    @classmethod
+    def from_plan(cls, parent: pytest.Collector, path: Path, plan: Plan) -> BatchFile:
+        """Build the node."""
+        node: BatchFile = cls.from_parent(parent, path=path)
+        node.plan = plan
+        return node
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """Yield an item for each case, in plan order."""
+        for case in self.plan.cases:
+            yield CaseItem.from_case(self, case)
+
+
+class CaseItem(pytest.Item):
+    """One case. It passes, skips, or raises :class:`CaseFailed`; ``record`` is set once it ran."""
+
+    case: Case
+    record: AttemptRecord | None
+    begun: dict[str, str] | None
+
+    @classmethod
+    def from_case(cls, parent: pytest.Collector, case: Case) -> CaseItem:
+        """Build the item with its marks."""
+        item: CaseItem = cls.from_parent(parent, name=case.label)
+        item.case = case
+        item.record = None
+        item.begun = None
+        for mark in case.marks:
+            item.add_marker(mark)
+        return item
+
+    def setup(self) -> None:
+        """Begin the attempt, so that the setup report can tell the controller."""
+        self.begun = self.config.stash[WORKER_KEY].begin(self.case)
+        if "error" in self.begun:
+            pytest.skip(self.begun["error"])
+
+    def runtest(self) -> None:
+        """Run the attempt."""
+        worker = self.config.stash[WORKER_KEY]
+        self.record, defect = worker.run(self.case)
+        self.user_properties += list_properties(self.case, self.record, worker.show_log(self.record))
+        if defect is not None:
+            raise defect
+        if self.record.status is Status.SKIPPED:
+            pytest.skip(self.record.reason)
+        if self.record.status is not Status.PASS:
+            raise CaseFailed(worker.explain(self.record))
+
+    def annotate(self, report: pytest.TestReport) -> None:
+        """Put onto a report of this item what the controller must know."""
+        if report.when == "setup" and self.begun is not None:
+            setattr(report, BEGUN_ATTRIBUTE, self.begun)
+        if report.when == "call" and self.record is not None:
+            setattr(report, RECORD_ATTRIBUTE, dump_attempt(self.record))
+        if report.skipped:
+            reason = self.record.reason if self.record is not None else "not begun"
+            report.longrepr = (str(self.path), 0, f"Skipped: {reason}")
+
+    def repr_failure(  # noqa: D102 - pytest's promise
+        self,
+        excinfo: pytest.ExceptionInfo[BaseException],
+        style: Any = None,  # noqa: ANN401 - pytest's signature
+    ) -> Any:  # noqa: ANN401 - pytest's signature
+        if isinstance(excinfo.value, CaseFailed):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, None, str]:
+        """Return what headings call the item: its label."""
+        return self.path, None, self.name
+
+
+class FenceItem(pytest.Item):
+    """The no-op behind a worker's collection; it is never run by pytest's own protocol."""
+
+    def runtest(self) -> None:
+        """Fail: nobody may get here."""
+        raise AssertionError("the fence ran: another plugin replaced pytest_runtest_protocol")
+
+
+def list_marks(plan: Plan) -> tuple[str, ...]:
+    """Return the marks that the plan's cases use, sorted."""
+    return tuple(sorted({mark for case in plan.cases for mark in case.marks}))

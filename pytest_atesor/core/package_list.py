@@ -1,0 +1,140 @@
+"""Package lists: the JSON files that name what a batch ports.
+
+Parsing promises entries that are safe to plan with: unique names fit for a path, URLs and refs that no
+program takes for an option, marks that pytest can select by, and limits with the list's defaults filled in.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeVar, cast
+
+from pytest_atesor.core.jsontext import JsonPath, format_path, parse_json, show_value
+from pytest_atesor.core.names import check_name, derive_marks, redact_text
+from pytest_atesor.core.plan import Json
+from pytest_atesor.core.schema import check_schema
+from pytest_atesor.core.urls import SourceUrl, check_ref, parse_mirror, parse_source_url
+from pytest_atesor.errors import BadInputError
+
+__all__ = ["DEFAULT_MAX_ATTEMPTS", "DEFAULT_TIMEOUT_S", "PackageEntry", "PackageList", "parse_package_list"]
+
+DEFAULT_MAX_ATTEMPTS: Final = 5
+DEFAULT_TIMEOUT_S: Final = 3600
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackageEntry:
+    """One package, with the list's defaults applied. ``timeout_s`` is seconds.
+
+    ``marks`` are pytest mark names.
+    """
+
+    name: str
+    url: str
+    ref: str | None
+    mirrors: tuple[str, ...]
+    lang: str | None
+    group: str | None
+    tags: tuple[str, ...]
+    marks: tuple[str, ...]
+    max_attempts: int
+    timeout_s: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackageList:
+    """The entries of one list file, in file order; their names differ."""
+
+    entries: tuple[PackageEntry, ...]
+
+
+def parse_package_list(text: str | bytes, where: str) -> PackageList:
+    """Return the list in ``text``; ``where`` is the file as the user named it.
+
+    Raises BadInputError: one line with ``where``, the JSON path, the value and what to do.
+    """
+    document = parse_json(text, where)
+    check_schema(document, "package_list_v1", where)
+    body = cast("dict[str, Json]", document)
+    defaults = cast("Mapping[str, int]", body.get("defaults", {}))
+    entries = tuple(
+        _parse_entry(raw, defaults, ("packages", index), where)
+        for index, raw in enumerate(cast("list[dict[str, Json]]", body["packages"]))
+    )
+    _refuse_duplicates(entries, where)
+    return PackageList(entries=entries)
+
+
+def _parse_entry(
+    raw: Mapping[str, Json], defaults: Mapping[str, int], at: JsonPath, where: str
+) -> PackageEntry:
+    name = _checked(check_name, cast("str", raw["name"]), (*at, "name"), where)
+    url = cast("str", raw["url"])
+    _checked(_parse_open_url, url, (*at, "url"), where)
+    ref = cast("str | None", raw.get("ref"))
+    if ref is not None:
+        _checked(check_ref, ref, (*at, "ref"), where)
+    mirrors = tuple(cast("list[str]", raw.get("mirrors", [])))
+    for index, mirror in enumerate(mirrors):
+        _checked(_parse_open_mirror, mirror, (*at, "mirrors", index), where)
+    marks = dict.fromkeys(
+        mark for path, text in _mark_texts(raw) for mark in _checked(derive_marks, text, (*at, *path), where)
+    )
+    return PackageEntry(
+        name=name,
+        url=url,
+        ref=ref,
+        mirrors=mirrors,
+        lang=cast("str | None", raw.get("lang")),
+        group=cast("str | None", raw.get("group")),
+        tags=tuple(cast("list[str]", raw.get("tags", []))),
+        marks=tuple(marks),
+        max_attempts=int(
+            cast("int", raw.get("max_attempts", defaults.get("max_attempts", DEFAULT_MAX_ATTEMPTS)))
+        ),
+        timeout_s=int(
+            cast("int", raw.get("timeout_seconds", defaults.get("timeout_seconds", DEFAULT_TIMEOUT_S)))
+        ),
+    )
+
+
+def _mark_texts(raw: Mapping[str, Json]) -> Iterator[tuple[JsonPath, str]]:
+    for key in ("lang", "group"):
+        if key in raw:
+            yield (key,), cast("str", raw[key])
+    for index, tag in enumerate(cast("list[str]", raw.get("tags", []))):
+        yield ("tags", index), tag
+
+
+def _parse_open_url(text: str) -> SourceUrl:
+    source = parse_source_url(text)
+    if source.has_secret:
+        raise ValueError(
+            "it carries a password or token; keep that in git's credential helper or in ~/.netrc"
+        )
+    return source
+
+
+def _parse_open_mirror(text: str) -> object:
+    mirror = parse_mirror(text)
+    return _parse_open_url(text) if isinstance(mirror, SourceUrl) else mirror
+
+
+def _checked(check: Callable[[str], T], value: str, at: JsonPath, where: str) -> T:
+    try:
+        return check(value)
+    except ValueError as error:
+        shown = show_value(redact_text(value))
+        raise BadInputError(f"{where}, {format_path(at)}: {shown} is refused: {error}") from None
+
+
+def _refuse_duplicates(entries: tuple[PackageEntry, ...], where: str) -> None:
+    first: dict[str, int] = {}
+    for index, entry in enumerate(entries):
+        earlier = first.setdefault(entry.name, index)
+        if earlier != index:
+            raise BadInputError(
+                f"{where}, packages[{index}].name: {show_value(entry.name)} stands already in "
+                f"packages[{earlier}]; rename or remove one of them"
+            )

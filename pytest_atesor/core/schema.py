@@ -1,0 +1,122 @@
+"""Documents checked against our JSON Schemas, with errors that a person can act on.
+
+The schemas are package data of :mod:`pytest_atesor.core.schemas` (Draft 2020-12); each is read and compiled
+once.
+"""
+
+import difflib
+import functools
+import json
+from collections.abc import Callable, Mapping
+from importlib import resources
+from typing import Any, Final, cast
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError
+
+from pytest_atesor.core.jsontext import format_path, show_value
+from pytest_atesor.core.plan import Json
+from pytest_atesor.errors import BadInputError
+
+__all__ = ["check_schema", "load_schema", "near_matches"]
+
+_KINDS: Final = {
+    "array": "an array",
+    "boolean": "true or false",
+    "integer": "a whole number",
+    "null": "null",
+    "number": "a number",
+    "object": "an object",
+    "string": "a string",
+}
+
+
+@functools.cache
+def load_schema(name: str) -> Mapping[str, Any]:
+    """Return one of our schemas by its short name, such as "package_list_v1"."""
+    file = resources.files("pytest_atesor.core.schemas").joinpath(f"{name}.schema.json")
+    return cast("Mapping[str, Any]", json.loads(file.read_text("utf-8")))
+
+
+def check_schema(document: Json, name: str, where: str) -> None:
+    """Check ``document`` against a schema.
+
+    Raises BadInputError for the first fault in document order: one line with ``where``, the JSON path, the
+    value, what is wanted, and how many more faults there are.
+    """
+    found = sorted(_validator(name).iter_errors(document), key=_order)
+    if not found:
+        return
+    more = f" (and {len(found) - 1} more faults)" if len(found) > 1 else ""
+    raise BadInputError(f"{where}, {_describe(_leaf(found[0]))}{more}")
+
+
+def near_matches(word: str, known: list[str]) -> str:
+    """Return a hint such as ``; did you mean "zlib" or "zlib-ng"?``, empty when nothing is near."""
+    folded = {candidate.casefold(): candidate for candidate in known}
+    close = difflib.get_close_matches(word.casefold(), list(folded), n=3, cutoff=0.6)
+    return f"; did you mean {' or '.join(show_value(folded[match]) for match in close)}?" if close else ""
+
+
+@functools.cache
+def _validator(name: str) -> Draft202012Validator:
+    return Draft202012Validator(load_schema(name))
+
+
+def _order(error: ValidationError) -> list[tuple[int, int, str]]:
+    # Indexes compare as numbers, keys as text; a document never has both at one level.
+    return [(0, step, "") if isinstance(step, int) else (1, 0, step) for step in error.absolute_path]
+
+
+def _leaf(error: ValidationError) -> ValidationError:
+    """Return the most telling error inside an anyOf/oneOf: the one that got deepest into the document."""
+    while error.context:
+        error = max(error.context, key=lambda inner: len(inner.absolute_path))
+    return error
+
+
+def _describe(error: ValidationError) -> str:
+    where = format_path(tuple(error.absolute_path))
+    keyword = str(error.validator)
+    if keyword == "required":
+        missing = next(key for key in cast("list[str]", error.validator_value) if key not in _keys(error))
+        return f"{where}: the key {show_value(missing)} is missing; add it"
+    if keyword in {"additionalProperties", "unevaluatedProperties"}:
+        known = list(cast("dict[str, Any]", error.schema).get("properties", {}))
+        unknown = next(key for key in _keys(error) if key not in known)
+        hint = near_matches(unknown, known) or f"; known keys are {', '.join(known)}"
+        return f"{where}: unknown key {show_value(unknown)}{hint}"
+    wanted = _WANTED.get(keyword)
+    said = (
+        error.message
+        if wanted is None
+        else f"{show_value(error.instance)} must {wanted(error.validator_value)}"
+    )
+    return f"{where}: {said}"
+
+
+def _keys(error: ValidationError) -> list[str]:
+    return list(cast("dict[str, Json]", error.instance))
+
+
+def _say_type(kinds: str | list[str]) -> str:
+    return f"be {' or '.join(_KINDS[kind] for kind in ([kinds] if isinstance(kinds, str) else kinds))}"
+
+
+_WANTED: Final[Mapping[str, Callable[[Any], str]]] = {
+    "type": _say_type,
+    "const": lambda value: f"be {show_value(value)}",
+    "enum": lambda values: f"be one of {', '.join(show_value(value) for value in values)}",
+    "minimum": lambda limit: f"be at least {limit}",
+    "exclusiveMinimum": lambda limit: f"be more than {limit}",
+    "maximum": lambda limit: f"be at most {limit}",
+    "exclusiveMaximum": lambda limit: f"be less than {limit}",
+    "minItems": lambda limit: f"have at least {limit} element{'s' if limit > 1 else ''}",
+    "maxItems": lambda limit: f"have at most {limit} elements",
+    "minLength": lambda limit: f"have at least {limit} character{'s' if limit > 1 else ''}",
+    "maxLength": lambda limit: f"have at most {limit} characters",
+    "minProperties": lambda limit: f"have at least {limit} key{'s' if limit > 1 else ''}",
+    "maxProperties": lambda limit: f"have at most {limit} keys",
+    "uniqueItems": lambda _: "have no element twice",
+    "pattern": lambda pattern: f"match {pattern}",
+}

@@ -1,0 +1,26 @@
+"""Which of a list's names a batch takes: exactly those that were asked for, in the list's order."""
+
+from collections.abc import Collection, Sequence
+
+from pytest_atesor.core.jsontext import show_value
+from pytest_atesor.core.schema import near_matches
+from pytest_atesor.errors import UsageError
+
+__all__ = ["select_names"]
+
+
+def select_names(known: Sequence[str], wanted: Collection[str], where: str) -> tuple[int, ...]:
+    """Return the indexes of the wanted names in ``known``; all of them when nothing is wanted in particular.
+
+    Names match exactly and a repeated one counts once. Raises UsageError for a name that ``where`` does not
+    have.
+    """
+    if not wanted:
+        return tuple(range(len(known)))
+    unknown = [name for name in dict.fromkeys(wanted) if name not in set(known)]
+    if unknown:
+        hint = near_matches(unknown[0], list(known)) or f"; see the names in {where}"
+        more = f" (and {len(unknown) - 1} more unknown names)" if len(unknown) > 1 else ""
+        raise UsageError(f"{where} has no package {show_value(unknown[0])}{hint}{more}")
+    chosen = set(wanted)
+    return tuple(index for index, name in enumerate(known) if name in chosen)

@@ -1,0 +1,61 @@
+"""The worker processes of a batch and their slots, from the controller's side.
+
+Slots are leased before the first worker starts and stay leased until the batch ends; a worker that dies gives its
+slot to its replacement.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from pytest_atesor import takeover
+
+if TYPE_CHECKING:
+    from pytest_atesor.sandbox.slots import SlotLease
+    from pytest_atesor.signals import ProcessBook
+    from pytest_atesor.worker import Orders
+
+__all__ = ["ORDERS_KEY", "Crew"]
+
+ORDERS_KEY: Final = "atesor"
+"""The entry of xdist's workerinput that holds the orders."""
+
+_ANSWER_S: Final = 60.0
+
+
+class Crew:
+    """Who works in which slot. ``orders`` are those of a worker, but for its name and slot."""
+
+    def __init__(self, leases: list[SlotLease], orders: Orders, processes: ProcessBook) -> None:
+        self._free = list(reversed(leases))
+        self._leases = leases
+        self._taken: dict[str, SlotLease] = {}
+        self._orders = orders
+        self.processes = processes
+
+    def enlist(self, node: Any) -> None:  # noqa: ANN401 - xdist's WorkerController has no public type
+        """Take over a new worker process, give it a slot, and put its orders into its input."""
+        worker = str(node.gateway.id)
+        channel = node.gateway.remote_exec(takeover)
+        self.processes.add(worker, channel.receive(_ANSWER_S))
+        channel.waitclose(_ANSWER_S)
+        node.workerinput[ORDERS_KEY] = self.give_orders(worker).dump()
+
+    def give_orders(self, worker: str) -> Orders:
+        """Return the orders of a worker, with a slot of its own."""
+        lease = self._free.pop()
+        self._taken[worker] = lease
+        return replace(self._orders, worker=worker, slot=lease.name)
+
+    def discharge(self, worker: str) -> None:
+        """Take the slot of a worker that ended back."""
+        self.processes.remove(worker)
+        lease = self._taken.pop(worker, None)
+        if lease is not None:
+            self._free.append(lease)
+
+    def close(self) -> None:
+        """Give all slots back."""
+        for lease in self._leases:
+            lease.release()

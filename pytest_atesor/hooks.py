@@ -1,0 +1,25 @@
+"""Hooks that other plugins implement to extend a batch.
+
+A plugin or conftest.py implements them like any pytest hook, under the same names. They are called only in a batch
+run. Under pytest-xdist the runners are asked for in every worker, and what happened is told in the controller.
+"""
+
+from collections.abc import Sequence
+
+import pytest
+
+from pytest_atesor.core.attempt import AttemptRecord
+from pytest_atesor.core.plan import Case, Plan
+from pytest_atesor.runners.interface import Runner
+
+__all__ = ["pytest_atesor_case_ended", "pytest_atesor_runners"]
+
+
+@pytest.hookspec
+def pytest_atesor_runners(config: pytest.Config) -> Sequence[Runner]:  # type: ignore[empty-body]  # a specification
+    """Return runners for more kinds of cases; one of a kind that exists already takes its place."""
+
+
+@pytest.hookspec
+def pytest_atesor_case_ended(config: pytest.Config, plan: Plan, case: Case, record: AttemptRecord) -> None:
+    """Learn that an attempt at a case ended. An exception raised here ends the session as pytest's do."""

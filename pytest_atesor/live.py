@@ -1,0 +1,121 @@
+"""What a batch shows on the terminal: lines as cases start and end, and the final table.
+
+At pytest's normal verbosity our lines stand in for its progress letters. With ``-v`` pytest prints its own
+line for each start and end, with our words in it; with ``-q`` it prints our letters. So nothing is shown
+twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any, Final
+
+from pytest_atesor.core.attempt_json import load_attempt
+from pytest_atesor.core.outcome import Status
+from pytest_atesor.reports.events import format_ended, format_skipped, format_started
+from pytest_atesor.reports.table import format_report
+
+if TYPE_CHECKING:
+    import pytest
+
+    from pytest_atesor.core.attempt import AttemptRecord
+    from pytest_atesor.core.ledger import Ledger
+    from pytest_atesor.core.plan import Case
+
+__all__ = ["LiveReport"]
+
+RECORD_ATTRIBUTE: Final = "atesor_record"
+
+_LETTERS: Final = {
+    Status.PASS: ("passed", "."),
+    Status.UNVERIFIED: ("failed", "U"),
+    Status.FAIL: ("failed", "F"),
+    Status.TIMEOUT: ("failed", "T"),
+    Status.SKIPPED: ("skipped", "s"),
+}
+
+
+class LiveReport:
+    """Writes to pytest's terminal reporter, if there is one; that the terminal went away is no error."""
+
+    def __init__(self, config: pytest.Config, ledger: Ledger) -> None:
+        self._config = config
+        self._ledger = ledger
+        self._is_summary = False
+        self._ended = 0
+
+    @property
+    def _verbosity(self) -> int:
+        return int(self._config.get_verbosity())
+
+    @property
+    def _shows_lines(self) -> bool:
+        return self._verbosity == 0
+
+    def silence_paths(self) -> None:
+        """Keep pytest from printing the package list's path before our lines, as xdist does."""
+        terminal = self._terminal
+        if terminal is not None and self._shows_lines:
+            terminal.showfspath = False
+
+    def case_started(self, case: Case, slot: str, attempt_id: str) -> None:
+        """Show that an attempt began."""
+        if self._shows_lines:
+            self._write(format_started(slot, case.label, attempt_id=attempt_id))
+
+    def case_ended(self, case: Case, record: AttemptRecord) -> None:
+        """Show how an attempt ended."""
+        self._ended += 1
+        if self._shows_lines:
+            total = len(self._ledger.selected)
+            self._write(format_ended(record, case.label, done=self._ended, total=total))
+
+    def cases_skipped(self, cases: tuple[Case, ...], reason: str) -> None:
+        """Show in one line which cases will not start."""
+        if cases and self._shows_lines:
+            self._write(format_skipped(tuple(case.label for case in cases), reason))
+
+    def status_words(self, report: pytest.TestReport) -> tuple[str, str, Any] | None:
+        """Return category, letter and word of a report, as the contract names it; silent where we print lines."""
+        if report.when != "call":
+            return ("", "", "") if report.passed else None
+        raw = getattr(report, RECORD_ATTRIBUTE, None)
+        if raw is None:
+            return None
+        record = load_attempt(raw, "a report")
+        category, letter = _LETTERS[record.status]
+        if self._shows_lines and not self._is_summary:
+            return category, "", ""
+        word = record.status.value
+        if not self._is_summary:
+            word += f" ({record.cause.value if record.cause else f'{record.duration_s:.1f} s'})"
+        markup = {"yellow": True} if record.status is Status.UNVERIFIED else {}
+        return category, letter, (word, markup) if markup else word
+
+    def summary(self) -> None:
+        """Print the table of all selected cases, the counts and the pass rate."""
+        self._is_summary = True
+        terminal = self._terminal
+        if terminal is None or self._verbosity < -1:
+            return
+        with contextlib.suppress(OSError):
+            terminal.write_sep("=", "packages")
+            writer = self._config.get_terminal_writer()
+            report = format_report(self._ledger, width=writer.fullwidth, color=writer.hasmarkup)
+            for line in report.split("\n"):
+                terminal.write_line(line)
+
+    def errors(self, messages: list[str]) -> None:
+        """Print what went wrong with the batch itself."""
+        for message in messages:
+            self._write(f"atesor: error: {message}")
+
+    @property
+    def _terminal(self) -> Any:  # noqa: ANN401 - pytest's reporter has no public type
+        return self._config.pluginmanager.getplugin("terminalreporter")
+
+    def _write(self, line: str) -> None:
+        terminal = self._terminal
+        if terminal is not None:
+            with contextlib.suppress(OSError):
+                terminal.write_line(line)

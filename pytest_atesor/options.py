@@ -1,0 +1,302 @@
+"""Every option, once: its flag, environment variable, ini key, help, default; and the value they become.
+
+Where several places name an option, the command line wins, then the process environment, then ``.env`` in
+the rootdir, then the ini file, then the default. Nobody but this module asks pytest for an option of ours;
+everybody else gets an :class:`Options`. Nothing here looks for a package list or reads one.
+
+argparse must not judge our values (it would end with pytest's own usage code), so everything arrives as text
+and is checked here; each error names the value and the place that it came from.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from pytest_atesor.core.plan import Platform, Target
+from pytest_atesor.core.shards import Shard, parse_shard
+from pytest_atesor.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    import pytest
+
+__all__ = [
+    "ENGINES",
+    "LIST",
+    "OPTIONS",
+    "Option",
+    "Options",
+    "add_options",
+    "find_list_setting",
+    "read_options",
+]
+
+ENGINES: Final = ("auto", "docker", "podman", "none")
+
+_TRUE: Final = frozenset({"1", "true", "yes", "on"})
+_FALSE: Final = frozenset({"", "0", "false", "no", "off"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """One option. ``kind`` is "text" (the last value wins), "flag" or "list" (values add up, in order)."""
+
+    name: str
+    kind: Literal["text", "flag", "list"] = "text"
+    metavar: str | None = None
+    default: str = ""
+    help: str
+
+    @property
+    def flag(self) -> str:
+        """The spelling on the command line."""
+        return f"--atesor-{self.name}"
+
+    @property
+    def dest(self) -> str:
+        """The attribute of pytest's option namespace, and the ini key."""
+        return f"atesor_{self.name.replace('-', '_')}"
+
+    @property
+    def env(self) -> str:
+        """The environment variable."""
+        return self.dest.upper()
+
+
+LIST: Final = Option(
+    name="list",
+    metavar="NAME|PATH",
+    help="Run this package list as a batch: a bare NAME is packages/NAME.json of the rootdir, else the "
+    "plugin's own list of that name; a value with a slash or ending in .json is a path",
+)
+
+OPTIONS: Final = (
+    LIST,
+    Option(
+        name="platform",
+        metavar="NAME",
+        default=Platform.DEBIAN.value,
+        help="Distribution of the sandboxes: alpine, debian or ubuntu",
+    ),
+    Option(
+        name="target",
+        metavar="NAME",
+        default=Target.QEMU.value,
+        help="Where builds run: qemu (emulated on this machine) or native (a riscv64 machine)",
+    ),
+    Option(
+        name="engine",
+        metavar="NAME",
+        default="auto",
+        help="Container engine: auto, docker, podman, or none when the agent brings its own sandbox",
+    ),
+    Option(
+        name="agent",
+        metavar="CMD",
+        help="Program that ports one package, in place of the built-in one; same flags, same exit codes",
+    ),
+    Option(name="package", kind="flag", help="Ask every agent to package what it built"),
+    Option(name="shard-index", metavar="I", help="Run only shard I, counted from 0; needs the total"),
+    Option(name="shard-total", metavar="N", help="Cut the list into N contiguous shards; 1: no sharding"),
+    Option(
+        name="only",
+        kind="list",
+        metavar="NAME|@FILE",
+        help="Run only the package of this exact name, or those in FILE, one name a line; repeatable",
+    ),
+    Option(
+        name="output-root",
+        metavar="DIR",
+        default="runs/batches",
+        help="Directory of the bundles, relative to the rootdir",
+    ),
+    Option(name="batch-id", metavar="ID", help="Name of the bundle; without it, the list and the time"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What the user wants, checked and typed. ``agent`` is the split command, None for the built-in agent.
+
+    ``output_root`` is absolute. ``dotenv`` is what ``.env`` in the rootdir adds to the agents' environment.
+    """
+
+    package_list: str | None
+    platform: Platform
+    target: Target
+    engine: str
+    agent: tuple[str, ...] | None
+    package: bool
+    shard: Shard | None
+    only: tuple[str, ...]
+    output_root: Path
+    batch_id: str | None
+    dotenv: Mapping[str, str]
+
+
+class _Value(NamedTuple):
+    """A raw value and the words that say where it came from."""
+
+    text: str
+    origin: str
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Register every option and its ini key with pytest."""
+    group = parser.getgroup("atesor", "porting batches (pytest-atesor)")
+    for option in OPTIONS:
+        text = f"{option.help}. Also {option.env}, or {option.dest} in the ini file"
+        text += f" (default: {option.default})" if option.default else ""
+        if option.kind == "flag":
+            group.addoption(option.flag, dest=option.dest, action="store_true", default=None, help=text)
+        else:
+            group.addoption(
+                option.flag,
+                dest=option.dest,
+                action="append" if option.kind == "list" else "store",
+                default=None,
+                metavar=option.metavar,
+                help=text,
+            )
+        parser.addini(option.dest, f"Default of {option.flag}", type="string", default="")
+
+
+def find_list_setting(config: pytest.Config, environ: Mapping[str, str]) -> Literal["flag", "setting"] | None:
+    """Say whether a list was asked for by the flag, by a setting (environment, ``.env``, ini), or not at all.
+
+    Cheap: ``.env`` is parsed only when it mentions the variable.
+    """
+    if config.getoption(LIST.dest) is not None:
+        return "flag"
+    if environ.get(LIST.env) or config.getini(LIST.dest):
+        return "setting"
+    dotenv = config.rootpath / ".env"
+    if dotenv.is_file() and LIST.env.encode() in dotenv.read_bytes() and _read_dotenv(dotenv).get(LIST.env):
+        return "setting"
+    return None
+
+
+def read_options(config: pytest.Config, environ: Mapping[str, str]) -> Options:
+    """Merge all places into one checked value.
+
+    Raises UsageError for a value that no run could use: unknown platform, target or engine, bad shards.
+    """
+    dotenv_path = config.rootpath / ".env"
+    dotenv = _read_dotenv(dotenv_path) if dotenv_path.is_file() else {}
+    places: tuple[tuple[str, Mapping[str, str]], ...] = (
+        ("the environment", environ),
+        (str(dotenv_path), dotenv),
+    )
+    values = {option.name: _find_values(option, config, places) for option in OPTIONS}
+    only = tuple(
+        name
+        for value in values["only"]
+        for name in _expand_only(value, directory=config.invocation_params.dir)
+    )
+    shard = parse_shard(
+        _parse_number(values["shard-index"], "shard index"),
+        _parse_number(values["shard-total"], "shard total"),
+        has_names=bool(only),
+    )
+    return Options(
+        package_list=_text(values["list"]),
+        platform=Platform(_parse_choice(values["platform"], "platform", list(Platform))),
+        target=Target(_parse_choice(values["target"], "target", list(Target))),
+        engine=_parse_choice(values["engine"], "engine", ENGINES),
+        agent=_parse_command(values["agent"]),
+        package=any(_parse_flag(value) for value in values["package"]),
+        shard=shard,
+        only=only,
+        output_root=config.rootpath / values["output-root"][-1].text,
+        batch_id=_text(values["batch-id"]),
+        dotenv={name: text for name, text in dotenv.items() if name not in environ},
+    )
+
+
+def _find_values(
+    option: Option, config: pytest.Config, places: Iterable[tuple[str, Mapping[str, str]]]
+) -> tuple[_Value, ...]:
+    given = config.getoption(option.dest)
+    if given is not None:
+        texts = given if option.kind == "list" else ["1" if given is True else str(given)]
+        return tuple(_Value(text, option.flag) for text in texts)
+    for where, mapping in places:
+        if mapping.get(option.env):
+            return _split(option, _Value(mapping[option.env], f"{option.env} in {where}"))
+    ini = config.getini(option.dest)
+    if ini:
+        return _split(option, _Value(str(ini), f"{option.dest} in {config.inipath or 'the ini options'}"))
+    return (_Value(option.default, "the default"),) if option.default else ()
+
+
+def _split(option: Option, value: _Value) -> tuple[_Value, ...]:
+    if option.kind != "list":
+        return (value,)
+    return tuple(_Value(text, value.origin) for text in value.text.replace(",", " ").split())
+
+
+def _text(values: Sequence[_Value]) -> str | None:
+    return values[-1].text if values else None
+
+
+def _parse_choice(values: Sequence[_Value], what: str, known: Sequence[str]) -> str:
+    text, origin = values[-1]
+    if text not in known:
+        raise UsageError(f"unknown {what} {text!r} from {origin}; use one of: {', '.join(known)}")
+    return text
+
+
+def _parse_flag(value: _Value) -> bool:
+    text = value.text.strip().lower()
+    if text not in _TRUE | _FALSE:
+        raise UsageError(f"bad value {value.text!r} of {value.origin}; use 1 or 0")
+    return text in _TRUE
+
+
+def _parse_command(values: Sequence[_Value]) -> tuple[str, ...] | None:
+    if not values:
+        return None
+    text, origin = values[-1]
+    try:
+        command = tuple(shlex.split(text))
+    except ValueError as error:
+        raise UsageError(f"agent command {text!r} from {origin} cannot be split: {error}") from error
+    if not command:
+        raise UsageError(f"empty agent command from {origin}; name a program")
+    return command
+
+
+def _parse_number(values: Sequence[_Value], what: str) -> int | None:
+    if not values:
+        return None
+    text, origin = values[-1]
+    # int() would also take "1_0", " 1" and digits of other scripts.
+    if not re.fullmatch(r"-?[0-9]{1,9}", text):
+        raise UsageError(f"bad {what} {text!r} from {origin}; use a whole number")
+    return int(text)
+
+
+def _expand_only(value: _Value, *, directory: Path) -> tuple[str, ...]:
+    if not value.text.startswith("@"):
+        return (value.text,)
+    path = directory / value.text[1:]
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read the names in {path}, from {value.origin}: {error}") from error
+    return tuple(name for line in lines if (name := line.split("#", 1)[0].strip()))
+
+
+def _read_dotenv(path: Path) -> dict[str, str]:
+    from dotenv import dotenv_values  # noqa: PLC0415 - plain pytest runs must not pay for it
+
+    try:
+        values = dotenv_values(path, encoding="utf-8", interpolate=False)
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read {path}: {error}; it holds NAME=value lines in UTF-8") from error
+    return {name: text for name, text in values.items() if text is not None}

@@ -1,0 +1,251 @@
+"""Build attempts: each from a clean tree with the fixes so far, each failure understood before the next one starts.
+
+Attempts are never burnt blindly: where no rule matches, or none that was not tried yet, it ends with that reason.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from pytest_atesor.core.outcome import Cause
+from pytest_atesor.core.reason import find_reason
+from pytest_atesor.porter.builders import builder_named
+from pytest_atesor.porter.builders.interface import BuildOptions, Candidate, Step
+from pytest_atesor.porter.installer import Installer
+from pytest_atesor.porter.needs import Need, NeedKind
+from pytest_atesor.porter.phases import Phases
+from pytest_atesor.porter.scan import Scan
+from pytest_atesor.porter.shell import Capture, Shell
+from pytest_atesor.porter.verdict import Outcome, decide_verdict, failed
+from pytest_atesor.porter.workplace import (
+    BUILD_ROOT,
+    attempt_environment,
+    fresh_tree_script,
+    prepare_script,
+    with_wrappers,
+    wrapper_script,
+)
+
+__all__ = ["Attempts", "Built", "Package"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Package:
+    """What is built: its directory name, whether its files' times mean nothing (git), Debian's name for it."""
+
+    name: str
+    same_times: bool
+    debian_source: str
+    tree_names: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    """How the attempts ended."""
+
+    outcome: Outcome
+    candidate: Candidate | None
+    scan: Scan | None
+    options: BuildOptions
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Failure:
+    """One failed attempt: the step, what it printed."""
+
+    step: str
+    log: str
+
+
+@dataclass(slots=True, kw_only=True)
+class _Progress:
+    """What is known so far about one candidate."""
+
+    options: BuildOptions
+    tried: set[Need] = field(default_factory=set)
+    asked_debian: bool = False
+
+
+class Attempts:
+    """Runs attempts for one package in one sandbox."""
+
+    def __init__(
+        self, shell: Shell, installer: Installer, phases: Phases, *, package: Package, scan: Callable[[], Scan]
+    ) -> None:
+        self._shell = shell
+        self._installer = installer
+        self._phases = phases
+        self._package = package
+        self._scan = scan
+
+    def run(self, candidates: Sequence[Candidate], options: BuildOptions, most: int) -> Built:
+        """Try the candidates, best first, in at most ``most`` attempts. Raises SandboxError."""
+        left = list(candidates)
+        candidate, progress = left.pop(0), _Progress(options=options)
+        ends: list[Built] = []
+        for number in range(1, most + 1):
+            with self._phases.phase(f"attempt {number}/{most}", _describe(candidate, progress.options)):
+                failure = self._attempt(candidate, progress.options)
+                if failure is not None:
+                    self._phases.fail()
+            outcome = self._judge(failure, candidate, progress, ends, number, last=number == most)
+            if outcome is None:
+                continue
+            if outcome.exit_code == 0 or outcome.cause is Cause.ENVIRONMENT:
+                return ends[-1]
+            following = _following(candidate, left, failed_build=failure is not None)
+            if following is None:
+                break
+            self._phases.say(f"trying {following.builder} instead ({following.evidence})")
+            left = left[left.index(following) + 1 :]
+            candidate, progress = following, _Progress(options=options)
+        return min(ends, key=lambda one: one.outcome.exit_code != 3) if ends else _out_of_attempts(candidate, progress, most)  # noqa: PLR2004 - the exit code of unverified
+
+    def _judge(  # noqa: PLR0913, PLR0917 - one attempt's whole context
+        self,
+        failure: _Failure | None,
+        candidate: Candidate,
+        progress: _Progress,
+        ends: list[Built],
+        number: int,
+        *,
+        last: bool,
+    ) -> Outcome | None:
+        """Return how the candidate ended, filed in ``ends``; None when another attempt with new fixes follows."""
+        scan: Scan | None = None
+        if failure is None:
+            with self._phases.phase("scan"):
+                scan = self._scan()
+            outcome = decide_verdict(scan)
+        else:
+            decided = self._decide(failure, candidate, progress, last=last)
+            if decided is None:
+                return None
+            outcome = decided
+        ends.append(
+            Built(outcome=outcome, candidate=candidate, scan=scan, options=progress.options, attempts=number)
+        )
+        return outcome
+
+    def _attempt(self, candidate: Candidate, options: BuildOptions) -> _Failure | None:
+        """Build once from a clean tree; return what failed, None when all required steps passed."""
+        plan = builder_named(candidate.builder).plan(candidate, options)
+        environment = attempt_environment(options.tweak)
+        fresh = fresh_tree_script(self._package.name, same_times=self._package.same_times)
+        capture = Capture(self._shell.output)
+        done = self._shell.script(fresh, environment=environment, sink=capture)
+        if done.exit_code != 0 or done.timed_out:
+            return _Failure(step="copy", log=capture.text())
+        tree = f"{BUILD_ROOT}/{self._package.name}"
+        edits = wrapper_script(options.tweak) + prepare_script(options.tweak.prepare)
+        if edits:
+            plan = (Step(name="prepare", script=edits), *plan)
+        place = f"{tree}/{candidate.directory}" if candidate.directory else tree
+        for step in plan:
+            self._phases.say(f"--> {step.name}: {' '.join(step.script.split())[:200]}")
+            self._shell.set_network(enabled=step.network)
+            sink = Capture(self._shell.output)
+            done = self._shell.script(
+                with_wrappers(step.script), cwd=place if step.name != "prepare" else tree, environment=environment, sink=sink
+            )
+            if done.exit_code != 0 and step.required:
+                self._phases.say(f"--> {step.name} failed with exit code {done.exit_code}")
+                return _Failure(step=step.name, log=sink.text())
+            if done.exit_code != 0:
+                self._phases.say(f"--> {step.name} failed with exit code {done.exit_code}; it is not needed")
+        return None
+
+    def _decide(self, failure: _Failure, candidate: Candidate, progress: _Progress, *, last: bool) -> Outcome | None:
+        """Apply the first rule that can still help and return None, or return why none can."""
+        from pytest_atesor.porter.diagnose import diagnose, render  # noqa: PLC0415 - compiles rules only after a failure
+        from pytest_atesor.porter.fixes.interface import Change, Install, Stop  # noqa: PLC0415 - the same
+
+        unresolved: list[Need] = []
+        for match in diagnose(failure.log, candidate.builder):
+            fix = match.rule.fix
+            if isinstance(fix, Stop):
+                return failed(fix.cause, fix.reason.replace("{name}", match.names[0] if match.names else "something"))
+            if last and not isinstance(fix, Stop):
+                continue
+            changed = progress.options
+            if isinstance(fix, Change):
+                changed = changed.with_fix(match.rule.name, render(fix.change, match.names))
+            elif isinstance(fix, Install):
+                needs = match.needs(failure.log) or _declared(candidate, fix.kind)
+                if not self._supply(needs, progress, unresolved) and not (fix.change and fix.kind is NeedKind.CRATE):
+                    continue
+                change = render(fix.change, match.names) if fix.change else None
+                changed = changed.with_fix(match.rule.name, change) if change else replace(
+                    changed, fixes=(*changed.fixes, match.rule.name)
+                )
+            if changed != progress.options and (changed.tweak != progress.options.tweak or isinstance(fix, Install)):
+                self._phases.say(f"--> rule {match.rule.name} matches; it shapes the next attempt")
+                progress.options = changed
+                return None
+        return self._explain(failure, unresolved, last=last)
+
+    def _supply(self, needs: Iterable[Need], progress: _Progress, unresolved: list[Need]) -> bool:
+        """Install what ``needs`` asks for, once per need; say whether anything new is there."""
+        fresh = [one for one in needs if one not in progress.tried and not self._is_own(one)]
+        if not fresh:
+            return False
+        progress.tried.update(fresh)
+        found, unknown = self._installer.resolve(fresh)
+        unresolved.extend(unknown)
+        candidates: tuple[str, ...] = ()
+        if not progress.asked_debian and any(one.kind not in {NeedKind.GO, NeedKind.CRATE} for one in fresh):
+            progress.asked_debian = True
+            candidates = self._installer.build_depends(self._package.debian_source)
+        if found and all(one.kind is NeedKind.WORDS for one in fresh):
+            found = found[:2]  # words are the weakest sign: the first one or two that name something real
+        return self._installer.install(found, candidates)
+
+    def _is_own(self, need: Need) -> bool:
+        """Say whether a missing header is the tree's own: generated later, or not on the include path."""
+        return need.kind is NeedKind.HEADER and need.name.rpartition("/")[2] in self._package.tree_names
+
+    def _explain(self, failure: _Failure, unresolved: Sequence[Need], *, last: bool) -> Outcome:
+        reason = find_reason(failure.log, 240) or f"{failure.step} failed without a word"
+        named = [one for one in unresolved if one.kind is not NeedKind.WORDS]
+        if named and not last:
+            shown = ", ".join(str(one) for one in named[:4]) + (f" and {len(named) - 4} more" if len(named) > 4 else "")  # noqa: PLR2004 - as many as fit on a line
+            return failed(Cause.DEPENDENCY, f"no package provides {shown} ({failure.step}: {reason})")
+        cause = Cause.DEPENDENCY if unresolved else Cause.BUILD
+        return failed(cause, f"{failure.step}: {reason}")
+
+
+def _declared(candidate: Candidate, kind: NeedKind) -> tuple[Need, ...]:
+    """Return what the tree's own metadata asks for, where a log names nothing."""
+    if kind is not NeedKind.CRATE:
+        return ()
+    return tuple(Need(kind=kind, name=one) for one in candidate.facts.get("crates", "").split())
+
+
+def _following(candidate: Candidate, left: Sequence[Candidate], *, failed_build: bool) -> Candidate | None:
+    """Return the candidate to try next; None when none could prove the package.
+
+    After a failure only another build system of the same directory builds the same thing; after a build that made
+    nothing native any real build file may be the one.
+    """
+    for one in left:
+        if one.builder == "plain-c" or (one.builder, one.directory) == (candidate.builder, candidate.directory):
+            continue
+        if not failed_build or one.directory == candidate.directory:
+            return one
+    return None
+
+
+def _describe(candidate: Candidate, options: BuildOptions) -> str:
+    where = f" in {candidate.directory}/" if candidate.directory else ""
+    fixes = f"; fixes: {', '.join(options.fixes)}" if options.fixes else ""
+    return f"{candidate.builder}{where} ({candidate.evidence}){fixes}"
+
+
+def _out_of_attempts(candidate: Candidate, progress: _Progress, most: int) -> Built:
+    return Built(
+        outcome=failed(Cause.BUILD, f"no build passed in {most} attempt(s)"),
+        candidate=candidate,
+        scan=None,
+        options=progress.options,
+        attempts=most,
+    )

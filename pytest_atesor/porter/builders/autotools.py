@@ -1,0 +1,90 @@
+"""Autotools: a generated ``configure``, or the sources of one."""
+
+import re
+from collections.abc import Iterable
+
+from pytest_atesor.porter.builders.configure import is_autoconf
+from pytest_atesor.porter.builders.interface import BuildOptions, Candidate, Step
+from pytest_atesor.porter.builders.shared import depth_penalty, places, staged_install, words
+from pytest_atesor.porter.tree import Tree
+
+__all__ = ["AutotoolsBuilder"]
+
+_SCRIPTS = ("autogen.sh", "bootstrap", "bootstrap.sh", "buildconf", "buildconf.sh", "autogen", "autobuild.sh")
+_SOURCES = ("configure.ac", "configure.in")
+
+
+class AutotoolsBuilder:
+    """Generates ``configure`` where it is missing, with autoreconf or else the project's own script."""
+
+    name = "autotools"
+    commands = ("make", "cc")
+
+    def find(self, tree: Tree) -> Iterable[Candidate]:
+        """Yield a candidate for each place with a generated configure or with its sources."""
+        for place in places(tree):
+            prefix = f"{place}/" if place else ""
+            generated = tree.has(f"{prefix}configure") and is_autoconf(tree.text(f"{prefix}configure"))
+            source = next((one for one in _SOURCES if tree.has(prefix + one)), None)
+            if not generated and source is None:
+                continue
+            script = next((one for one in _SCRIPTS if tree.has(prefix + one)), "")
+            rank = 80 if generated else 72
+            automake = tree.has(f"{prefix}Makefile.am", f"{prefix}Makefile.in")
+            if not automake and tree.has(f"{prefix}Makefile"):
+                rank = 58  # the Makefile stands on its own; configure only fine-tunes it
+            yield Candidate(
+                builder=self.name,
+                directory=place,
+                rank=rank - depth_penalty(place),
+                evidence=f"{prefix}{'configure' if generated else source}",
+                facts={
+                    "generated": "yes" if generated else "",
+                    "script": script,
+                    "stale": "yes" if _has_stale_config_sub(tree) else "",
+                    "static_only": "",
+                },
+            )
+
+    def plan(self, candidate: Candidate, options: BuildOptions) -> tuple[Step, ...]:
+        """Generate if need be, configure, build, and install into the staging directory if that works."""
+        steps: list[Step] = []
+        regenerate = "autoreconf" in options.tweak.prepare
+        if not candidate.facts["generated"] or regenerate:
+            steps.append(Step(name="generate", script=_generate(candidate.facts["script"])))
+        refresh = ""
+        if candidate.facts["stale"] or "config-sub" in options.tweak.prepare:
+            refresh = (
+                "find . \\( -name config.sub -o -name config.guess \\) -type f | while read -r one; do "
+                'cp -f "/usr/share/misc/${one##*/}" "$one"; done\n'
+            )
+        arguments = words(options.tweak.configure_args)
+        make = words(options.tweak.make_args)
+        steps += [
+            Step(
+                name="configure",
+                script=f"{refresh}chmod +x configure\n./configure --prefix=/usr --disable-dependency-tracking{arguments}",
+            ),
+            Step(name="build", script=f"make -j{options.jobs}{make}"),
+            staged_install(f"make{make} install DESTDIR=STAGE"),
+        ]
+        return tuple(steps)
+
+
+def _generate(script: str) -> str:
+    commands = "mkdir -p m4\nautoreconf -fi"
+    if not script:
+        return commands
+    # Some trees need more than autoreconf does (sub-projects, generated version files), so their own script may try.
+    return (
+        f"mkdir -p m4\nautoreconf -fi || {{ echo 'autoreconf failed; trying ./{script}'; chmod +x {script}; "
+        f"NOCONFIGURE=1 ./{script}; }}\n"
+        f"[ -f configure ] || {{ chmod +x {script}; NOCONFIGURE=1 ./{script}; }}\n[ -f configure ]"
+    )
+
+
+def _has_stale_config_sub(tree: Tree) -> bool:
+    for name in tree.files:
+        if name.rpartition("/")[2] == "config.sub" and not re.search(r"riscv64|riscv\*|riscv \|", tree.text(name)):
+            return True
+    return False

@@ -1,0 +1,121 @@
+"""Cargo: packages and workspaces, vendored, with a registry, or against the distribution's packaged crates."""
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pytest_atesor.porter.builders.interface import BuildOptions, Candidate, Step
+from pytest_atesor.porter.builders.shared import depth_penalty, places
+from pytest_atesor.porter.tree import Tree
+
+__all__ = ["DISTRIBUTION_CRATES", "CargoBuilder", "crate_packages"]
+
+DISTRIBUTION_CRATES = "cargo-distribution"
+"""The ``prepare`` word that switches to the distribution's packaged crates."""
+
+_DOWNLOAD_SECONDS = 600
+_REGISTRY = "/usr/share/cargo/registry"
+
+_USE_REGISTRY = f"""
+find . -name Cargo.lock -not -path './vendor/*' -exec rm -f {{}} +
+mkdir -p .cargo
+printf '%s\\n' '' '[source.crates-io]' 'replace-with = "distribution"' '[source.distribution]' \
+  'directory = "{_REGISTRY}"' >> .cargo/config.toml
+# Cargo resolves what it does not build too: tests' dependencies and other systems' are not to be had, nor needed.
+find . -name Cargo.toml -not -path './vendor/*' | while read -r one; do
+  awk '/^[[:space:]]*\\[/ {{ skip = ($0 ~ /dev-dependencies/ || $0 ~ /target.*(windows|macos|wasm|apple|android|ios|redox|fuchsia)/) \\
+    && $0 !~ /not\\(/ }} !skip' "$one" > "$one.new"; cat "$one.new" > "$one"; rm -f "$one.new"
+done
+"""
+
+# The distribution carries one version of most crates; its own builds widen the requirements in the same way.
+_WIDEN = r"""
+find . -name Cargo.toml -not -path './vendor/*' -exec sed -i -E \
+  -e '/^\[(workspace\.|target\..*\.)?(build-|dev-)?dependencies/,/^\[(package|lib|bin|profile|features|workspace\]|\[)/{s/^([A-Za-z0-9_-]+ *= *)"[^"]*"/\1"*"/; s/(\bversion *= *)"[^"]*"/\1"*"/}' \
+  {} +
+"""
+
+
+class CargoBuilder:
+    """Builds the release profile of the package or the whole workspace."""
+
+    name = "cargo"
+    commands = ("cargo", "rustc", "cc")
+
+    def find(self, tree: Tree) -> Iterable[Candidate]:
+        """Yield a candidate for each Cargo.toml near the root that is a package or a workspace."""
+        for place in places(tree, ("rust", "cli", "crates")):
+            prefix = f"{place}/" if place else ""
+            if not tree.has(f"{prefix}Cargo.toml"):
+                continue
+            text = tree.text(f"{prefix}Cargo.toml")
+            config = tree.text(f"{prefix}.cargo/config.toml") or tree.text(f"{prefix}.cargo/config")
+            vendored = "directory" in config and "replace-with" in config
+            yield Candidate(
+                builder=self.name,
+                directory=place,
+                rank=90 - depth_penalty(place),
+                evidence=f"{prefix}Cargo.toml" + (", vendored" if vendored else ""),
+                facts={
+                    "vendored": "yes" if vendored else "",
+                    "crates": " ".join(crate_packages(_manifests(tree, prefix))),
+                    "locked": "yes" if tree.has(f"{prefix}Cargo.lock") else "",
+                    "workspace": "yes" if re.search(r"^\[workspace", text, re.MULTILINE) else "",
+                },
+            )
+
+    def plan(self, candidate: Candidate, options: BuildOptions) -> tuple[Step, ...]:
+        """Fetch the crates where there are any to fetch, then build without the network."""
+        facts = candidate.facts
+        scope = " --workspace" if facts["workspace"] and "cargo-default-members" not in options.tweak.prepare else ""
+        build = f"cargo build --release --offline -j {options.jobs}{scope}"
+        if DISTRIBUTION_CRATES in options.tweak.prepare:
+            widen = _WIDEN if "cargo-widen" in options.tweak.prepare else ""
+            return (Step(name="build", script=f"{_USE_REGISTRY}{widen}{build}"),)
+        if facts["vendored"] or not facts["crates"]:
+            return (Step(name="build", script=build),)
+        return (
+            Step(name="download", script=f"CARGO_NET_RETRY=1 timeout {_DOWNLOAD_SECONDS} cargo fetch", network=True),
+            Step(name="build", script=build),
+        )
+
+
+def _manifests(tree: Tree, prefix: str) -> Iterable[Mapping[str, Any]]:
+    for name in sorted(tree.files):
+        if name.startswith(prefix) and name.endswith("Cargo.toml") and "/vendor/" not in f"/{name}":
+            try:
+                yield tomllib.loads(tree.text(name))
+            except (tomllib.TOMLDecodeError, RecursionError):
+                continue
+
+
+def crate_packages(manifests: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Return what manifests ask of a registry, as ``name@requirement`` words without repeats; paths are left out."""
+    found: dict[str, None] = {}
+    for manifest in manifests:
+        tables = [manifest, *_tables(manifest.get("target")), *_tables({"w": manifest.get("workspace")})]
+        for table in tables:
+            for kind in ("dependencies", "build-dependencies"):
+                for name, wanted in _items(table.get(kind)):
+                    word = _crate_word(name, wanted)
+                    if word:
+                        found[word] = None
+    return tuple(found)
+
+
+def _tables(value: object) -> list[Mapping[str, Any]]:
+    return [one for _, one in _items(value) if isinstance(one, Mapping)]
+
+
+def _items(value: object) -> list[tuple[str, Any]]:
+    return list(value.items()) if isinstance(value, Mapping) else []
+
+
+def _crate_word(name: str, wanted: object) -> str:
+    if isinstance(wanted, str):
+        return f"{name}@{wanted}".replace(" ", "")
+    if not isinstance(wanted, Mapping) or "path" in wanted or wanted.get("workspace"):
+        return ""
+    real, version = wanted.get("package", name), wanted.get("version", "*")
+    return f"{real}@{version}".replace(" ", "") if isinstance(real, str) and isinstance(version, str) else ""

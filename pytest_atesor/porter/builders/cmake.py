@@ -1,0 +1,77 @@
+"""CMake: a CMakeLists.txt with a project, in the root or in a usual place below it."""
+
+import re
+from collections.abc import Iterable
+
+from pytest_atesor.porter.builders.interface import BUILD_DIRECTORY, BuildOptions, Candidate, Step
+from pytest_atesor.porter.builders.shared import depth_penalty, places, staged_install, words
+from pytest_atesor.porter.tree import Tree
+
+__all__ = ["CMakeBuilder"]
+
+_EXTRA_PLACES = ("cmake", "build/cmake", "cmake_unofficial", "build/CMake", "contrib/cmake", "projects/cmake")
+_OPTION = re.compile(
+    r"""^[ \t]*(?:cmake_dependent_)?option[ \t]*\(\s*"?([A-Za-z0-9_]+)"?""", re.IGNORECASE | re.MULTILINE
+)
+_EXTRAS = re.compile(r"(^|_)(UNIT|UNITTESTS?|TESTS?|TESTING|BENCH|BENCHMARKS?|BENCHMARKING|FUZZ|FUZZERS?|FUZZING|DOCS?|DOCUMENTATION|DOXYGEN)($|_)")
+_REFUSED = re.compile(r"(WITHOUT|DISABLE|NO|SKIP|EXCLUDE)_")
+_LANGUAGES = re.compile(r"^[ \t]*project[ \t]*\(", re.IGNORECASE | re.MULTILINE)
+
+
+class CMakeBuilder:
+    """Configures out of source and builds everything but tests, benchmarks and documentation."""
+
+    name = "cmake"
+    commands = ("cmake", "cc")
+
+    def find(self, tree: Tree) -> Iterable[Candidate]:
+        """Yield a candidate for each place with a CMakeLists.txt; one without ``project`` ranks last."""
+        for place in places(tree, _EXTRA_PLACES):
+            prefix = f"{place}/" if place else ""
+            name = f"{prefix}CMakeLists.txt"
+            if not tree.has(name):
+                continue
+            text = tree.text(name)
+            rank = 76 - depth_penalty(place)
+            if not _LANGUAGES.search(text):
+                rank -= 50
+            yield Candidate(
+                builder=self.name,
+                directory=place,
+                rank=rank,
+                evidence=name,
+                facts={"extras": " ".join(extra_options(tree, place))},
+            )
+
+    def plan(self, candidate: Candidate, options: BuildOptions) -> tuple[Step, ...]:
+        """Configure, build, and install into the staging directory if that works."""
+        off = [f"-D{name}=OFF" for name in candidate.facts["extras"].split()]
+        generator = "Unix Makefiles" if "cmake-makefiles" in options.tweak.prepare else "Ninja"
+        arguments = words(("-G", generator, *off, *options.tweak.cmake_args))
+        return (
+            Step(
+                name="configure",
+                script=(
+                    f"cmake -S . -B {BUILD_DIRECTORY} -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX=/usr "
+                    f"-DBUILD_TESTING=OFF -DFETCHCONTENT_QUIET=OFF{arguments}"
+                ),
+            ),
+            Step(name="build", script=f"cmake --build {BUILD_DIRECTORY} -j {options.jobs}"),
+            staged_install(f"env DESTDIR=STAGE cmake --install {BUILD_DIRECTORY}"),
+        )
+
+
+def extra_options(tree: Tree, place: str) -> tuple[str, ...]:
+    """Return the options, declared in the first levels, that ask for tests, benchmarks, fuzzing or documentation."""
+    prefix = f"{place}/" if place else ""
+    names: dict[str, None] = {}
+    for name in sorted(tree.files):
+        if not name.startswith(prefix) or name[len(prefix) :].count("/") > 1:
+            continue
+        if not (name.endswith("CMakeLists.txt") or name.endswith(".cmake")):
+            continue
+        for found in _OPTION.finditer(tree.text(name)):
+            option = found.group(1)
+            if _EXTRAS.search(option) and not _REFUSED.search(option):
+                names[option] = None
+    return tuple(names)

@@ -1,0 +1,123 @@
+"""Go: modules with any number of main packages, vendored or not, and trees older than modules.
+
+Where no module proxy can be reached, the same tree builds in GOPATH mode against the distribution's packaged sources
+(``/usr/share/gocode``), as the distribution's own builds do.
+"""
+
+import re
+from collections.abc import Iterable
+
+from pytest_atesor.core.urls import SourceUrlError
+from pytest_atesor.porter.builders.interface import BUILD_DIRECTORY, BuildOptions, Candidate, Step
+from pytest_atesor.porter.builders.shared import depth_penalty, places, quote
+from pytest_atesor.porter.tree import Tree
+
+__all__ = ["GOPATH_MODE", "GoBuilder"]
+
+GOPATH_MODE = "go-gopath"
+"""The ``prepare`` word that switches to the distribution's packaged sources."""
+
+_DOWNLOAD_SECONDS = 600
+_SIDE = r"(^|/)(_?examples?|samples?|testdata|tests?|testing|e2e|hack|scripts?|tools?|benchmarks?|internal|docs?|gen)(/|$)"
+
+# Builds every main package that is a product: those outside examples, tests and tools, or all when there are only such.
+_BUILD_MAINS = r"""
+out="$PWD/BUILD_DIRECTORY"; mkdir -p "$out"
+cd "$tree"
+go list -e -f '{{if eq .Name "main"}}{{.ImportPath}}{{end}}' ./... | sed '/^$/d' > "$out/.mains"
+grep -Ev 'SIDE' "$out/.mains" > "$out/.products" || cp "$out/.mains" "$out/.products"
+if [ ! -s "$out/.products" ]; then
+  echo 'no main package: a library; compiling it without output'
+  go build ./...
+fi
+while read -r main; do
+  name=${main##*/}
+  case $name in v[0-9]|v[0-9][0-9]) name=${main%/*}; name=${name##*/};; .|'') name=${tree##*/};; esac
+  while [ -e "$out/$name" ]; do name="$name-2"; done
+  echo "+ go build -o $name $main"
+  go build -o "$out/$name" "$main"
+done < "$out/.products"
+rm -f "$out/.mains" "$out/.products"
+"""
+
+
+class GoBuilder:
+    """Builds each main package of the module into one directory."""
+
+    name = "go"
+    commands = ("go", "cc")
+
+    def find(self, tree: Tree) -> Iterable[Candidate]:
+        """Yield a candidate for each go.mod near the root, or for a root with Go files and none."""
+        found = False
+        for place in places(tree, ("cmd", "go", "cli")):
+            prefix = f"{place}/" if place else ""
+            if tree.has(f"{prefix}go.mod"):
+                found = True
+                yield self._module(tree, place, prefix)
+        if not found and any(name.endswith(".go") for name in tree.files):
+            yield Candidate(
+                builder=self.name,
+                directory="",
+                rank=50,
+                evidence="Go files without go.mod",
+                facts={"module": "", "vendored": "", "requires": ""},
+            )
+
+    def _module(self, tree: Tree, place: str, prefix: str) -> Candidate:
+        text = tree.text(f"{prefix}go.mod")
+        module = re.search(r"^\s*module\s+\"?([^\s\"]+)", text, re.MULTILINE)
+        vendored = tree.has(f"{prefix}vendor/modules.txt")
+        return Candidate(
+            builder=self.name,
+            directory=place,
+            rank=88 - depth_penalty(place),
+            evidence=f"{prefix}go.mod" + (" with vendor/" if vendored else ""),
+            facts={
+                "module": module.group(1) if module else "",
+                "vendored": "yes" if vendored else "",
+                "requires": "yes" if re.search(r"^\s*require\b", text, re.MULTILINE) else "",
+            },
+        )
+
+    def plan(self, candidate: Candidate, options: BuildOptions) -> tuple[Step, ...]:
+        """Download the modules where there are any to download, then build."""
+        facts = candidate.facts
+        if GOPATH_MODE in options.tweak.prepare or not facts["module"]:
+            return (Step(name="build", script=_gopath_script(facts["module"] or _import_path(options.source_url))),)
+        flags = "-mod=vendor -buildvcs=false" if facts["vendored"] else "-buildvcs=false"
+        lines = [f'export GOFLAGS="${{GOFLAGS:-}} {flags}"', "tree=$PWD"]
+        if "go-directive" in options.tweak.prepare:
+            lines.insert(0, 'go mod edit -go="$(go env GOVERSION | sed \'s/go\\([0-9]*[.][0-9]*\\).*/\\1/\')" -toolchain=none')
+        steps = []
+        if facts["requires"] and not facts["vendored"]:
+            head = f"{lines[0]}\n" if "go-directive" in options.tweak.prepare else ""
+            steps.append(
+                Step(name="download", script=f"{head}timeout {_DOWNLOAD_SECONDS} go mod download", network=True)
+            )
+        script = "\n".join(lines) + _BUILD_MAINS.replace("BUILD_DIRECTORY", BUILD_DIRECTORY).replace("SIDE", _SIDE)
+        return (*steps, Step(name="build", script=script))
+
+
+def _gopath_script(module: str) -> str:
+    place = re.sub(r"/v[0-9]+$", "", module) or "local/package"
+    build = _BUILD_MAINS.replace("BUILD_DIRECTORY", BUILD_DIRECTORY).replace("SIDE", _SIDE)
+    return (
+        'export GO111MODULE=off GOPATH="$HOME/go:/usr/share/gocode" GOFLAGS=-buildvcs=false\n'
+        f"tree=$HOME/go/src/{quote(place)}\n"
+        'rm -rf "$tree"; mkdir -p "$tree"; tar -cf - --exclude=./.git . | tar -xf - -C "$tree"\n'
+        # All missing imports at once, so that one installation serves them.
+        "(cd \"$tree\"; go list -e -deps -f '{{with .Error}}{{.Err}}{{end}}' ./... | grep -A1 'cannot find package' || true)"
+        f"{build}"
+    )
+
+
+def _import_path(url: str) -> str:
+    from pytest_atesor.core.names import derive_owner_repo  # noqa: PLC0415 - only trees without go.mod need it
+
+    try:
+        owner, repo = derive_owner_repo(url)
+    except SourceUrlError:
+        return ""
+    host = re.search(r"(?:://|@)(?:[^/@]*@)?([^/:]+)", url)
+    return f"{host.group(1) if host else 'local'}/{owner}/{repo.removesuffix('.git')}"

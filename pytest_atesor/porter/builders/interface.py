@@ -1,0 +1,122 @@
+"""What a build system's file provides, and the values that pass between detection, fixes and the build.
+
+Everything here is a plan: nothing runs. Paths are relative to the package's tree, ``""`` is its root, and byte names
+that are no UTF-8 carry surrogate escapes.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from pytest_atesor.porter.tree import Tree
+
+__all__ = ["BUILD_DIRECTORY", "STAGE", "BuildOptions", "Builder", "Candidate", "Step", "Tweak"]
+
+BUILD_DIRECTORY = "atesor-build"
+"""Where out-of-source builds and Go write, below the candidate's directory."""
+
+STAGE = "$ATESOR_STAGE"
+"""The staging directory of ``make install``, as scripts spell it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One way to build the tree. The highest ``rank`` is tried first; ``evidence`` says what was seen.
+
+    ``facts`` are what the builder read off the tree and needs again in its plan.
+    """
+
+    builder: str
+    directory: str
+    rank: int
+    evidence: str
+    facts: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One shell script of a build, run with ``sh -eu`` in the candidate's directory.
+
+    A step that is not ``required`` may fail without failing the attempt. ``network`` asks for the network, which a
+    build never gets.
+    """
+
+    name: str
+    script: str
+    required: bool = True
+    network: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tweak:
+    """One change to the way a package is built; what a fix is made of.
+
+    ``compiler_*`` go through a wrapper in front of every C and C++ compiler, so that they reach builds which ignore
+    CFLAGS: flags to append (``c_add`` for C only) and shell patterns of flags to drop. ``prepare`` names edits of the
+    fresh tree. ``jobs`` of None changes nothing.
+    """
+
+    compiler_add: tuple[str, ...] = ()
+    compiler_drop: tuple[str, ...] = ()
+    c_add: tuple[str, ...] = ()
+    cxx_add: tuple[str, ...] = ()
+    configure_args: tuple[str, ...] = ()
+    cmake_args: tuple[str, ...] = ()
+    meson_args: tuple[str, ...] = ()
+    make_args: tuple[str, ...] = ()
+    environment: tuple[tuple[str, str], ...] = ()
+    prepare: tuple[str, ...] = ()
+    jobs: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildOptions:
+    """What an attempt is built with: the fixes so far, on top of the builder's own defaults."""
+
+    jobs: int
+    source_url: str = ""
+    fixes: tuple[str, ...] = ()
+    tweak: Tweak = field(default_factory=Tweak)
+
+    def with_fix(self, name: str, change: Tweak) -> "BuildOptions":
+        """Return the options with one more fix, named for the record."""
+        merged = Tweak(
+            **{
+                one: getattr(self.tweak, one) + tuple(v for v in getattr(change, one) if v not in getattr(self.tweak, one))
+                for one in _LISTS
+            },
+            jobs=change.jobs if change.jobs is not None else self.tweak.jobs,
+        )
+        return replace(self, fixes=(*self.fixes, name), tweak=merged, jobs=merged.jobs or self.jobs)
+
+
+_LISTS = (
+    "compiler_add",
+    "compiler_drop",
+    "c_add",
+    "cxx_add",
+    "configure_args",
+    "cmake_args",
+    "meson_args",
+    "make_args",
+    "environment",
+    "prepare",
+)
+
+
+class Builder(Protocol):
+    """One build system."""
+
+    @property
+    def name(self) -> str:
+        """The build system's name, as results show it."""
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """The programs that the sandbox must have before the first attempt."""
+
+    def find(self, tree: Tree) -> Iterable[Candidate]:
+        """Yield what in the tree this builder can build."""
+
+    def plan(self, candidate: Candidate, options: BuildOptions) -> tuple[Step, ...]:
+        """Return the steps that build the candidate, in order."""

@@ -1,0 +1,70 @@
+"""Meson: a meson.build with a project."""
+
+import re
+from collections.abc import Iterable
+
+from pytest_atesor.porter.builders.interface import BUILD_DIRECTORY, BuildOptions, Candidate, Step
+from pytest_atesor.porter.builders.shared import depth_penalty, places, staged_install, words
+from pytest_atesor.porter.tree import Tree
+
+__all__ = ["MesonBuilder"]
+
+_OPTION = re.compile(
+    r"option\s*\(\s*'([A-Za-z0-9_-]+)'\s*,\s*type\s*:\s*'(boolean|feature|combo)'(?:[^()]|\([^()]*\))*\)"
+)
+_EXTRAS = re.compile(
+    r"^(tests?|unit[-_]?tests?|build[-_]tests?|enable[-_]tests?|benchmarks?|docs?|build[-_]docs?|documentation|"
+    r"gtk[-_]?docs?|man|man[-_]?pages?|fuzz(?:ing|ers?)?|introspection|doxygen)$"
+)
+
+
+class MesonBuilder:
+    """Configures without downloads and builds everything but tests and documentation."""
+
+    name = "meson"
+    commands = ("meson", "ninja", "cc")
+
+    def find(self, tree: Tree) -> Iterable[Candidate]:
+        """Yield a candidate for each meson.build that declares a project."""
+        for place in places(tree, ("build/meson", "contrib/meson")):
+            prefix = f"{place}/" if place else ""
+            name = f"{prefix}meson.build"
+            if not tree.has(name) or not re.search(r"^\s*project\s*\(", tree.text(name), re.MULTILINE):
+                continue
+            declared = tree.text(f"{prefix}meson.options") or tree.text(f"{prefix}meson_options.txt")
+            yield Candidate(
+                builder=self.name,
+                directory=place,
+                rank=74 - depth_penalty(place),
+                evidence=name,
+                facts={"extras": " ".join(extra_options(declared))},
+            )
+
+    def plan(self, candidate: Candidate, options: BuildOptions) -> tuple[Step, ...]:
+        """Configure, build, and install into the staging directory if that works."""
+        off = [f"-D{one}" for one in candidate.facts["extras"].split()]
+        arguments = words((*off, *options.tweak.meson_args))
+        return (
+            Step(
+                name="configure",
+                script=(
+                    f"meson setup {BUILD_DIRECTORY} --prefix=/usr --buildtype=release --wrap-mode=nodownload{arguments}"
+                ),
+            ),
+            Step(name="build", script=f"ninja -C {BUILD_DIRECTORY} -j {options.jobs}"),
+            staged_install(f"env DESTDIR=STAGE meson install -C {BUILD_DIRECTORY} --no-rebuild"),
+        )
+
+
+def extra_options(declared: str) -> tuple[str, ...]:
+    """Return ``name=value`` settings that turn tests, benchmarks and documentation off."""
+    settings = []
+    for found in _OPTION.finditer(declared):
+        name, kind = found.group(1), found.group(2)
+        if not _EXTRAS.match(name):
+            continue
+        if kind == "boolean":
+            settings.append(f"{name}=false")
+        elif kind == "feature":
+            settings.append(f"{name}=disabled")
+    return tuple(settings)

@@ -1,0 +1,65 @@
+"""No build system at all: a handful of C or C++ files with one ``main``."""
+
+import re
+from collections.abc import Iterable
+
+from pytest_atesor.porter.builders.interface import BuildOptions, Candidate, Step
+from pytest_atesor.porter.builders.shared import words
+from pytest_atesor.porter.tree import Tree
+
+__all__ = ["PlainCBuilder"]
+
+_MAIN = re.compile(r"^[ \t]*(?:int|void|auto)?\s*main\s*\(", re.MULTILINE)
+_SUFFIXES = {".c": "cc", ".cc": "c++", ".cpp": "c++", ".cxx": "c++"}
+_MOST_FILES = 60
+
+
+class PlainCBuilder:
+    """Compiles the files of one directory into one program."""
+
+    name = "plain-c"
+    commands = ("cc",)
+
+    def find(self, tree: Tree) -> Iterable[Candidate]:
+        """Yield one candidate per directory whose files define exactly one ``main``, or none (a library)."""
+        for place, rank in (("", 10), ("src", 8), ("source", 7)):
+            files = sorted(name for name in tree.below(place) if _suffix(name) in _SUFFIXES)
+            if not files or len(files) > _MOST_FILES:
+                continue
+            mains = [name for name in files if _MAIN.search(tree.text(name))]
+            usable = [name for name in files if name not in mains]
+            programs = [mains[0]] if len(mains) == 1 else []
+            prefix = f"{place}/" if place else ""
+            yield Candidate(
+                builder=self.name,
+                directory=place,
+                rank=rank if programs else rank - 5,
+                evidence=f"{len(files)} source files in ./{place}, {len(mains)} with main",
+                facts={
+                    "sources": "\n".join(one.removeprefix(prefix) for one in [*programs, *usable]),
+                    "mains": "\n".join(one.removeprefix(prefix) for one in mains),
+                },
+            )
+
+    def plan(self, candidate: Candidate, options: BuildOptions) -> tuple[Step, ...]:
+        """Compile and link with the usual system libraries; without ``main``, make a shared library."""
+        sources = [one for one in candidate.facts["sources"].split("\n") if one]
+        mains = [one for one in candidate.facts["mains"].split("\n") if one]
+        compiler = "c++" if any(_suffix(one) != ".c" for one in [*sources, *mains]) else "cc"
+        common = f"{compiler} -O2 -I. -Iinclude -I.. -I../include"
+        libraries = "-lm -lpthread -ldl"
+        if len(mains) == 1:
+            output = re.sub(r"\.[a-z]+$", "", mains[0])
+            script = f"{common} -o {words([output + '.out']).strip()}{words(sources)} {libraries}"
+        elif mains:
+            script = "\n".join(
+                f"{common} -o {words([re.sub(r'[.][a-z]+$', '.out', one)]).strip()}{words([one, *sources])} {libraries}"
+                for one in mains
+            )
+        else:
+            script = f"{common} -fPIC -shared -o libatesor-plain.so{words(sources)} {libraries}"
+        return (Step(name="build", script=script),)
+
+
+def _suffix(name: str) -> str:
+    return "." + name.rpartition(".")[2] if "." in name else ""

@@ -1,0 +1,46 @@
+"""Small text pieces that several builders put into their scripts."""
+
+import shlex
+from collections.abc import Iterable
+
+from pytest_atesor.porter.builders.interface import STAGE, Step
+from pytest_atesor.porter.tree import Tree
+
+__all__ = ["INSTALL_SECONDS", "depth_penalty", "places", "quote", "staged_install", "words"]
+
+INSTALL_SECONDS = 300
+"""How long an optional installation into the staging directory may take."""
+
+_SUBDIRECTORIES = ("src", "source", "Source", "build", "unix", "linux", "posix", "c", "C", "cpp", "c++", "lib", "code", "core")
+
+
+def words(values: Iterable[str]) -> str:
+    """Quote words for the shell and join them, with a leading blank when there are any."""
+    return "".join(f" {shlex.quote(value)}" for value in values)
+
+
+def quote(value: str) -> str:
+    """Quote one word for the shell."""
+    return shlex.quote(value)
+
+
+def depth_penalty(directory: str) -> int:
+    """Return how much rank a candidate loses for not lying at the root."""
+    return 0 if not directory else 30 + 4 * directory.count("/")
+
+
+def places(tree: Tree, extra: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return the directories in which build files are looked for: the root, the usual ones, then any one level down."""
+    usual = [name for name in (*_SUBDIRECTORIES, *extra) if name in tree.directories]
+    rest = sorted(name for name in tree.directories if "/" not in name and not name.startswith((".", "_")))
+    skipped = {"test", "tests", "doc", "docs", "examples", "example", "third_party", "vendor", "deps", "contrib", "external"}
+    return tuple(dict.fromkeys(["", *usual, *(name for name in rest if name.lower() not in skipped)]))
+
+
+def staged_install(command: str) -> Step:
+    """Return the optional step that installs into the staging directory; it only helps to find the artifacts."""
+    return Step(
+        name="install",
+        script=f'timeout {INSTALL_SECONDS} {command.replace("STAGE", STAGE)}',
+        required=False,
+    )

@@ -1,0 +1,100 @@
+"""Debian's side of dependencies: apt's commands as scripts, and a source package's build dependencies as candidates."""
+
+import re
+from collections.abc import Iterable
+
+from pytest_atesor.porter.builders.shared import words
+from pytest_atesor.porter.dependency_tables import BUILD_DEPENDENCY_TOOLS
+
+__all__ = ["install_script", "parse_build_depends", "source_script", "update_script"]
+
+_APT = "apt-get -o Acquire::Retries=3 -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=120"
+_ARCHIVES = "/workspace/cache/apt/archives"
+_MOST_PACKAGES = 60
+_NEVER = re.compile(
+    r"^(debhelper|dh-|dpkg|cdbs|quilt|devscripts|lintian|libgtest-dev|googletest|libgmock|check$|libcppunit|cppcheck|valgrind|doxygen"
+    r"|texlive|python3-sphinx|graphviz|default-jdk|openjdk|gcj|maven|ghc|mono-|qt6|llvm|clang|libclang|gcc-|g\+\+-|libstdc)"
+)
+
+
+def update_script(*, always: bool = False) -> str:
+    """Return the script, for root, that makes apt's lists, sources included, when there are none or ``always``."""
+    return (
+        "if ! apt-get indextargets --format '$(SITE)' 'Created-By: Sources' | grep -q .; then\n"
+        "  for one in /etc/apt/sources.list /etc/apt/sources.list.d/*.list; do\n"
+        '    [ ! -s "$one" ] || sed -n "s/^deb /deb-src /p" "$one" > /etc/apt/sources.list.d/atesor-sources.list\n'
+        "  done\n"
+        "  for one in /etc/apt/sources.list.d/*.sources; do\n"
+        '    [ ! -e "$one" ] || sed -i "s/^Types: deb$/Types: deb deb-src/" "$one"\n'
+        "  done\n"
+        "fi\n"
+        "have() { ls /var/lib/apt/lists 2>/dev/null | grep -q \"$1\"; }\n"
+        f"if {'true' if always else '! have _Packages || ! have _Sources'}; then {_APT} update; fi\n"
+    )
+
+
+def install_script(packages: Iterable[str], optional: Iterable[str] = ()) -> str:
+    """Return the script, for root, that installs ``packages``, and ``optional`` ones as far as they can be had.
+
+    Lists that are older than the mirror's packages are made current once.
+    """
+    wanted, extra = words(packages), words(optional)
+    return (
+        f"export DEBIAN_FRONTEND=noninteractive\nmkdir -p {_ARCHIVES}/partial\n"
+        f"get() {{ {_APT} -o Dir::Cache::archives={_ARCHIVES} install -y --no-install-recommends \"$@\"; }}\n"
+        f"{update_script()}"
+        f"get{wanted}{extra} && exit 0\n"
+        f"{update_script(always=True)}"
+        f"get{wanted}{extra} && exit 0\n"
+        + (f'for one in{extra}; do get "$one" || echo "not installed: $one"; done\n' if extra else "")
+        + (f"get{wanted}\n" if wanted else "true\n")
+    )
+
+
+def source_script(name: str) -> str:
+    """Return the script that prints the build dependencies of the source package ``name``, newest version first."""
+    return f"{update_script()}apt-cache showsrc --only-source{words([name])} 2>/dev/null | grep -E '^(Package|Version|Build-Depends(-Arch)?):' || true"
+
+
+def parse_build_depends(text: str, name: str) -> tuple[str, ...]:
+    """Return the packages, of the first stanza for source ``name``, that an ordinary build may need.
+
+    Libraries' ``-dev`` packages and a list of tools; documentation, test and packaging tools are left out, and so is
+    what does not hold on riscv64. Of alternatives the first counts.
+    """
+    stanza: list[str] = []
+    for line in text.splitlines():
+        key, _, value = line.partition(":")
+        if key == "Package" and stanza:
+            break
+        if key == "Package" and value.strip() != name:
+            return ()
+        if key.startswith("Build-Depends"):
+            stanza.append(value)
+    found: dict[str, None] = {}
+    for clause in ",".join(stanza).split(","):
+        package = _parse_clause(clause)
+        if package:
+            found[package] = None
+    return tuple(found)[:_MOST_PACKAGES]
+
+
+def _parse_clause(clause: str) -> str:
+    first = clause.split("|")[0].strip()
+    if re.search(r"<[^>]*!(nocheck|nodoc)", first):
+        return ""
+    found = re.match(r"([a-z0-9][a-z0-9+.-]+)(?::\w+)?\s*(?:\([^)]*\))?\s*(?:\[([^\]]*)\])?", first)
+    if not found:
+        return ""
+    name, architectures = found.group(1), (found.group(2) or "").split()
+    if architectures and not _holds_on_riscv64(architectures):
+        return ""
+    if _NEVER.search(name):
+        return ""
+    return name if name.endswith("-dev") or name in BUILD_DEPENDENCY_TOOLS else ""
+
+
+def _holds_on_riscv64(architectures: list[str]) -> bool:
+    if architectures[0].startswith("!"):
+        return not {"!riscv64", "!linux-any", "!any-riscv64"} & set(architectures)
+    return bool({"riscv64", "any", "linux-any", "any-riscv64"} & set(architectures))

@@ -1,0 +1,179 @@
+"""From a missing thing to the distribution package that has it, by the distribution's own file index.
+
+Nothing is guessed: a package is named only when the index says that it holds the very file. Pure but for the index.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from pytest_atesor.porter.dependency_tables import CMAKE_MODULES, COMMANDS, MACROS, STOP_WORDS
+from pytest_atesor.porter.needs import Need, NeedKind
+
+__all__ = ["FileIndex", "Owner", "Resolution", "resolve_need"]
+
+_FOREIGN = re.compile(
+    r"-cross$|mingw|-avr|avr-|^avr|klibc|dietlibc|^musl|-msp430|-sh4|-arm-|-m68k|uclibc|^lib64|^lib32|^libx32|-kfreebsd|-udeb$"
+    r"|^libc6-dev-|^linux-headers|^emscripten|-dbg(sym)?$|^gcc-|^libgcc-|^libstdc|^postgresql-server|^llvm-toolchain|^hurd-|^crossbuild"
+)
+_TRIPLET = "riscv64-linux-gnu"
+_MOST_DIRECTORIES = 2
+
+
+class Owner(Protocol):
+    """One line of the index."""
+
+    @property
+    def path(self) -> str:
+        """The file, without a leading slash."""
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """The binary packages that have it."""
+
+
+class FileIndex(Protocol):
+    """Which package has which file."""
+
+    def ending_with(self, suffix: str) -> Iterable[Owner]:
+        """Yield the files whose path ends with ``suffix``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolution:
+    """The package for a need, and the file that proves it."""
+
+    need: Need
+    package: str
+    evidence: str
+
+
+def resolve_need(need: Need, index: FileIndex) -> Resolution | None:
+    """Return the package that provides ``need``; None when the index knows no such file."""
+    if need.kind is NeedKind.PACKAGE:
+        return Resolution(need=need, package=need.name, evidence="named directly")
+    if need.kind is NeedKind.WORDS:
+        return _resolve_words(need, index)
+    for suffix, wanted in _places(need):
+        found = _choose(need, index, suffix, wanted)
+        if found is not None:
+            return found
+    return None
+
+
+def _places(need: Need) -> Iterable[tuple[str, str]]:
+    """Yield (suffix, what the directory must match) in order of preference."""
+    name = need.name
+    if need.kind is NeedKind.HEADER:
+        yield from _header_places(name)
+    elif need.kind is NeedKind.LIBRARY:
+        yield from ((f"/lib{name}{end}", rf"^usr/lib(/{_TRIPLET})?$") for end in (".so", ".a"))
+    elif need.kind is NeedKind.PKG_CONFIG:
+        yield f"/pkgconfig/{name}.pc", rf"^usr/(lib/{_TRIPLET}|lib|share)/pkgconfig$"
+    elif need.kind is NeedKind.COMMAND:
+        known = COMMANDS.get(name, name)
+        yield from ((f"{place}/{known}", "") for place in ("usr/bin", "usr/sbin", "bin", "sbin"))
+    elif need.kind is NeedKind.CMAKE:
+        yield from _cmake_places(name)
+    elif need.kind is NeedKind.PYTHON:
+        path = name.replace(".", "/")
+        top = name.partition(".")[0]
+        yield from ((f"usr/lib/python3/dist-packages/{one}", "") for one in (f"{path}/__init__.py", f"{path}.py", f"{top}/__init__.py"))
+    elif need.kind is NeedKind.PERL:
+        yield f"/{name}", rf"^usr/(share/perl5|lib/{_TRIPLET}/perl5|share/perl|lib/{_TRIPLET}/perl)"
+    elif need.kind is NeedKind.MACRO:
+        yield f"usr/share/aclocal/{MACROS.get(name, name.lower() + '.m4')}", ""
+    elif need.kind is NeedKind.GO:
+        parts = name.split("/")
+        for length in range(len(parts), 1, -1):
+            yield f"usr/share/gocode/src/{'/'.join(parts[:length])}/", ""
+    elif need.kind is NeedKind.CRATE:
+        yield f"/{name.partition('@')[0]}.crate", r"^crate/"
+
+
+def _header_places(name: str) -> Iterable[tuple[str, str]]:
+    plain = name.lstrip("./")
+    yield f"usr/include/{plain}", ""
+    yield f"usr/include/{_TRIPLET}/{plain}", ""
+    # Below one more directory, as with glib-2.0/glib.h, when the name is telling.
+    if "/" in plain or len(plain) > len("abcd.h"):
+        yield f"/{plain}", rf"^usr/(include|lib/{_TRIPLET})(/[^/]+){{1,{_MOST_DIRECTORIES}}}"
+
+
+def _cmake_places(name: str) -> Iterable[tuple[str, str]]:
+    bare = name.removesuffix("Config").removesuffix("-config")
+    known = CMAKE_MODULES.get(bare) or CMAKE_MODULES.get(bare.upper())
+    if known is not None:
+        yield from ((one, "") for one in known)
+    for one in dict.fromkeys((bare, bare.lower(), bare.capitalize())):
+        yield f"/{one}Config.cmake", ""
+        yield f"/{one}-config.cmake", ""
+    low = bare.lower()
+    for one in dict.fromkeys((low, f"lib{low}", low.removeprefix("lib"))):
+        yield f"/pkgconfig/{one}.pc", rf"^usr/(lib/{_TRIPLET}|lib|share)/pkgconfig$"
+    yield f"usr/lib/{_TRIPLET}/lib{low.removeprefix('lib')}.so", ""
+    yield f"usr/include/{low}.h", ""
+    yield f"usr/bin/{low}", ""
+
+
+def _choose(need: Need, index: FileIndex, suffix: str, wanted: str) -> Resolution | None:
+    best: tuple[tuple[int, int, int, str], Resolution] | None = None
+    for owner in index.ending_with(suffix):
+        directory = owner.path.rpartition("/")[0]
+        if (wanted and not re.match(wanted, directory)) or (not wanted and not _exact(owner.path, suffix)):
+            continue
+        for package in owner.packages:
+            if _FOREIGN.search(package):
+                continue
+            order = (_misfit(need, owner.path), 0 if package.endswith("-dev") else 1, len(package), package)
+            if best is None or order < best[0]:
+                best = (order, Resolution(need=need, package=package, evidence=owner.path))
+    return best[1] if best else None
+
+
+def _misfit(need: Need, path: str) -> int:
+    """Return how badly a file fits: by depth, for crates by the version that was asked for."""
+    if need.kind is not NeedKind.CRATE:
+        return path.count("/")
+    wanted = re.search(r"\d+(?:\.\d+)?", need.name.partition("@")[2])
+    parts = (wanted.group() if wanted else "").split(".")
+    significant = parts[:1] if parts[0] not in {"", "0"} else parts[:2]  # what semantic versioning calls compatible
+    return 0 if path.split("/")[1].split(".")[: len(significant)] == significant else 1
+
+
+def _exact(path: str, suffix: str) -> bool:
+    return path == suffix if suffix.startswith("usr/") or suffix.startswith(("bin/", "sbin/")) else path.startswith("usr/")
+
+
+def _resolve_words(need: Need, index: FileIndex) -> Resolution | None:
+    for word in _telling_words(need.name):
+        low = word.lower()
+        stem = re.sub(r"^lib|-?(dev|devel)$|[><=].*$", "", low)
+        tries = []
+        if word.endswith((".h", ".hpp")):
+            tries.append(Need(kind=NeedKind.HEADER, name=word))
+        tries += [Need(kind=NeedKind.PKG_CONFIG, name=one) for one in dict.fromkeys((word, low, stem, f"lib{stem}"))]
+        tries += [Need(kind=NeedKind.LIBRARY, name=one) for one in dict.fromkeys((stem, word))]
+        tries += [Need(kind=NeedKind.CMAKE, name=word)] if word[:1].isupper() or word in CMAKE_MODULES else []
+        tries += [Need(kind=NeedKind.HEADER, name=f"{stem}.h"), Need(kind=NeedKind.COMMAND, name=low)]
+        for one in tries:
+            found = resolve_need(one, index) if len(one.name) > 1 else None
+            if found is not None:
+                return Resolution(need=need, package=found.package, evidence=found.evidence)
+    return None
+
+
+def _telling_words(text: str) -> list[str]:
+    """Return the words of a message that may name a library, the most telling first."""
+    address = re.fullmatch(r"(?:https?|git|ssh)://\S+", text.strip())
+    if address:
+        base = re.sub(r"\.git$|\.(tar\.\w+|tgz|zip)$", "", text.strip().rstrip("/").rpartition("/")[2])
+        return [base, re.sub(r"[-_]?v?\d[\w.]*$", "", base)]
+    found = []
+    for raw in re.findall(r"[A-Za-z][\w.+/-]*[\w+]|[A-Za-z]\w", text):
+        word = raw.strip("./-")
+        if len(word) > 1 and word.lower() not in STOP_WORDS and not word.startswith(("with-", "enable-", "disable-", "without-", "usr/", "http")):
+            found.append(word)
+    telling = [one for one in found if re.match(r"lib\w", one) or re.search(r"\d|\.h$|-", one)]
+    return list(dict.fromkeys([*telling, *found]))[:8]

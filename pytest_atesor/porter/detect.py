@@ -1,0 +1,79 @@
+"""Which build systems can build a tree: several ranked candidates, best first, or the reason why there are none."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from pytest_atesor.porter.builders import BUILDERS
+from pytest_atesor.porter.builders.interface import Builder, Candidate
+from pytest_atesor.porter.tree import Tree
+
+__all__ = ["detect", "explain_unknown"]
+
+_COMPILED = {
+    ".c": "c",
+    ".cc": "c",
+    ".cpp": "c",
+    ".cxx": "c",
+    ".go": "go",
+    ".rs": "rust",
+}
+_LANGUAGE = {"go": "go", "cargo": "rust"}
+_FOREIGN = {
+    "SConstruct": "SCons",
+    "BUILD.bazel": "Bazel",
+    "WORKSPACE": "Bazel",
+    "MODULE.bazel": "Bazel",
+    "build.zig": "Zig",
+    "wscript": "waf",
+    "xmake.lua": "xmake",
+    "premake5.lua": "Premake",
+    "premake4.lua": "Premake",
+    "build.gradle": "Gradle",
+    "pom.xml": "Maven",
+    "build.xml": "Ant",
+    "package.json": "npm",
+    "setup.py": "Python",
+    "pyproject.toml": "Python",
+    "Gemfile": "Ruby",
+    "Makefile.PL": "Perl",
+    "dune-project": "Dune",
+    "stack.yaml": "Haskell",
+    "mix.exs": "Elixir",
+    "Imakefile": "Imake",
+}
+
+
+def detect(tree: Tree, builders: Iterable[Builder] = BUILDERS) -> tuple[Candidate, ...]:
+    """Return the candidates for ``tree``, best first; empty when no builder knows it.
+
+    A Go or Cargo file in a tree whose sources are mostly C (bindings, a helper) ranks behind the C build.
+    """
+    share = _language_shares(tree)
+    found: list[Candidate] = []
+    for builder in builders:
+        for candidate in builder.find(tree):
+            language = _LANGUAGE.get(candidate.builder)
+            minor = language is not None and share.get("c", 0.0) > 0 and share.get(language, 0.0) < share["c"] / 4
+            found.append(replace(candidate, rank=candidate.rank - 45) if minor else candidate)
+    return tuple(sorted(found, key=lambda one: -one.rank))
+
+
+def explain_unknown(tree: Tree) -> str:
+    """Return one line on why nothing can build ``tree``."""
+    if not tree.files:
+        return "the source tree is empty"
+    seen = sorted({label for name, label in _FOREIGN.items() if name in tree.files})
+    seen += sorted({"qmake"} if any(name.endswith(".pro") and "/" not in name for name in tree.files) else set())
+    if seen:
+        return f"no supported build system: found {', '.join(seen)} only"
+    return f"no known build system among the {len(tree.files)} files of the source tree"
+
+
+def _language_shares(tree: Tree) -> dict[str, float]:
+    sizes: dict[str, float] = {}
+    for name, entry in tree.files.items():
+        language = _COMPILED.get("." + name.rpartition(".")[2])
+        if language and "vendor/" not in name and "third_party/" not in name:
+            sizes[language] = sizes.get(language, 0.0) + entry.size_bytes
+    total = sum(sizes.values())
+    return {name: size / total for name, size in sizes.items()} if total else {}

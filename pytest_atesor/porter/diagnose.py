@@ -1,0 +1,102 @@
+"""From a failed attempt's output to the rules that match it, in order. Pure: which of them can still help is the run's decision."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from pytest_atesor.porter.builders.interface import Tweak
+from pytest_atesor.porter.fixes import RULES
+from pytest_atesor.porter.fixes.interface import Install, Rule
+from pytest_atesor.porter.needs import Need, NeedKind
+
+__all__ = ["Match", "diagnose", "failed_checks", "render"]
+
+_MOST_NAMES = 24
+_CHECK = re.compile(r"^checking (?:for|whether) +(?P<what>[^\n]{1,120}?)\.\.\.(?: \(cached\))? *(?:no|not found|none)$", re.MULTILINE)
+_ERROR = re.compile(r"^(?:\S*configure: )?(?:error|ERROR):", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """A rule that matches, and the names that its pattern caught, first match first, without repeats."""
+
+    rule: Rule
+    names: tuple[str, ...]
+
+    def needs(self, log: str) -> tuple[Need, ...]:
+        """Return what the rule says is missing; () when it installs nothing."""
+        if not isinstance(self.rule.fix, Install):
+            return ()
+        kind = self.rule.fix.kind
+        needs = tuple(Need(kind=kind, name=name) for name in self.rule.fix.packages or self.names)
+        if kind is NeedKind.WORDS and {"autotools", "configure"} & set(self.rule.builders):
+            return (*failed_checks(log), *needs)
+        return needs
+
+
+def diagnose(log: str, builder: str, rules: Iterable[Rule] = RULES) -> Iterator[Match]:
+    """Yield the rules that match ``log`` and apply to ``builder``, in their order."""
+    for rule in rules:
+        if rule.builders and builder not in rule.builders:
+            continue
+        found: dict[str, None] = {}
+        matched = False
+        for one in _compiled(rule.pattern).finditer(log):
+            matched = True
+            name = next((value for value in one.groupdict().values() if value), "")
+            if name:
+                found[name] = None
+            if len(found) >= _MOST_NAMES:
+                break
+        if matched:
+            yield Match(rule=rule, names=tuple(found))
+
+
+def failed_checks(log: str) -> tuple[Need, ...]:
+    """Return what configure looked for in vain right before it gave up: libraries, headers, pkg-config modules."""
+    error = None
+    for error in _ERROR.finditer(log):
+        pass
+    before = log[: error.start()] if error else log
+    needs: list[Need] = []
+    for one in list(_CHECK.finditer(before[-8000:]))[-2:]:
+        what = one.group("what")
+        for library in re.findall(r"-l([\w.+-]+)", what):
+            needs.append(Need(kind=NeedKind.LIBRARY, name=library))
+        for header in re.findall(r"\b([\w./+-]+\.h(?:pp)?)\b", what):
+            needs.append(Need(kind=NeedKind.HEADER, name=header))
+        module = re.match(r"([A-Za-z][\w.+-]*)(?: *[<>=]+ *[\w.]+)?$", what)
+        if module and not needs:
+            needs.append(Need(kind=NeedKind.WORDS, name=module.group(1)))
+    return tuple(dict.fromkeys(reversed(needs)))
+
+
+def render(change: Tweak, names: tuple[str, ...]) -> Tweak:
+    """Return ``change`` with ``{name}`` in its words replaced; a word that has it appears once per name."""
+
+    def words(values: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(
+            dict.fromkeys(
+                value.replace("{name}", name) for value in values for name in (names if "{name}" in value else ("",))
+            )
+        )
+
+    return Tweak(
+        compiler_add=words(change.compiler_add),
+        compiler_drop=words(change.compiler_drop),
+        c_add=words(change.c_add),
+        cxx_add=words(change.cxx_add),
+        configure_args=words(change.configure_args),
+        cmake_args=words(change.cmake_args),
+        meson_args=words(change.meson_args),
+        make_args=words(change.make_args),
+        environment=change.environment,
+        prepare=change.prepare,
+        jobs=change.jobs,
+    )
+
+
+@lru_cache(maxsize=256)
+def _compiled(pattern: str) -> "re.Pattern[str]":
+    return re.compile(pattern, re.MULTILINE)

@@ -1,0 +1,101 @@
+"""Code and flags made for another processor."""
+
+from pytest_atesor.core.outcome import Cause
+from pytest_atesor.porter.builders.interface import Tweak
+from pytest_atesor.porter.fixes.interface import Change, Install, Rule, Stop
+from pytest_atesor.porter.needs import NeedKind
+
+__all__ = ["FOREIGN_FLAGS", "RULES"]
+
+FOREIGN_FLAGS = (
+    "-march=*",
+    "-mtune=*",
+    "-mcpu=*",
+    "-mfpmath=*",
+    "-mfpu=*",
+    "-mfloat-abi=*",
+    "-m32",
+    "-m64",
+    "-mmmx",
+    "-msse*",
+    "-mssse3",
+    "-mavx*",
+    "-mfma*",
+    "-maes",
+    "-mpclmul",
+    "-mbmi*",
+    "-mpopcnt",
+    "-msha",
+    "-mlzcnt",
+    "-mf16c",
+    "-mrdrnd",
+    "-mcx16",
+    "-mcrc32",
+    "-mno-red-zone",
+    "-mstackrealign",
+)
+"""Shell patterns of flags that riscv64 compilers do not know."""
+
+_NO_ASSEMBLY = Tweak(
+    configure_args=("--disable-asm", "--disable-assembly", "--disable-simd"),
+    cmake_args=("-DENABLE_ASM=OFF", "-DENABLE_ASSEMBLY=OFF", "-DENABLE_SIMD=OFF", "-DWITH_SIMD=OFF", "-DNO_ASM=ON"),
+)
+_ASSEMBLER = (
+    r"Error: (?:unrecognized opcode|unknown mnemonic|illegal operands|bad register name|no such instruction)"
+    r"|error: (?:impossible constraint|invalid 'asm'|unknown register name|unknown asm constraint)"
+    r"|invalid register name for"
+)
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        name="foreign-flags",
+        pattern=(
+            r"(?:unrecognized (?:command[- ]line option|argument in option)|bad value|unknown (?:cpu|architecture))"
+            r"[^\n]{0,20}(?P<name>-m[a-z0-9=.+-]+)|(?P<isa>'?-march=[^\s':]+'?: ISA string|for .-m(?:arch|tune|cpu)=)"
+        ),
+        fix=Change(change=Tweak(compiler_drop=FOREIGN_FLAGS)),
+        sample="gcc: error: unrecognized command-line option '-msse4.2'\nmake: *** [Makefile:12: a.o] Error 1\n",
+        expected="-msse4.2",
+    ),
+    Rule(
+        name="x86-simd-headers",
+        pattern=r"fatal error: (?P<name>(?:[xepstnwi]mmintrin|immintrin|x86intrin|mmintrin)\.h): No such file",
+        fix=Install(
+            kind=NeedKind.PACKAGE,
+            packages=("libsimde-dev",),
+            change=Tweak(prepare=("simd-headers",), compiler_add=("-idirafter", "/workspace/home/simd-headers")),
+        ),
+        sample="src/hash.c:9:10: fatal error: emmintrin.h: No such file or directory\n    9 | #include <emmintrin.h>\n",
+        expected="emmintrin.h",
+    ),
+    Rule(
+        name="foreign-header",
+        pattern=r"fatal error: (?P<name>(?:cpuid|sys/io|sys/perm|sys/vm86|arm_neon|arm_acle|asm/ldt)\.h): No such file",
+        fix=Stop(cause=Cause.UNSUPPORTED, reason="the code needs {name}, which exists for other processors only"),
+        sample="cpu.c:3:10: fatal error: cpuid.h: No such file or directory\n    3 | #include <cpuid.h>\n",
+        expected="cpuid.h",
+    ),
+    Rule(
+        name="assembly-off",
+        pattern=_ASSEMBLER,
+        fix=Change(change=_NO_ASSEMBLY),
+        sample="/tmp/cc3.s:27: Error: unrecognized opcode `rdtsc'\nmake: *** [Makefile:4: t.o] Error 1\n",
+        builders=("autotools", "configure", "cmake"),
+    ),
+    Rule(
+        name="foreign-assembly",
+        pattern=_ASSEMBLER,
+        fix=Stop(cause=Cause.UNSUPPORTED, reason="the code has assembly for another processor and no portable path was found"),
+        sample="bench.c:14:3: error: impossible constraint in 'asm'\n",
+    ),
+    Rule(
+        name="refused-architecture",
+        pattern=(
+            r"#error [^\n]{0,10}(?P<name>[^\n]*(?:[Uu]nsupported|[Uu]nknown|[Nn]ot supported|[Uu]nrecognized)[^\n]*"
+            r"(?:arch|ARCH|Arch|cpu|CPU|platform|processor|endian)[^\n\"]*)"
+        ),
+        fix=Stop(cause=Cause.UNSUPPORTED, reason="the code refuses this processor: {name}"),
+        sample='arch.h:40:2: error: #error "Unsupported architecture"\n   40 | #error "Unsupported architecture"\n',
+        expected="Unsupported architecture",
+    ),
+)

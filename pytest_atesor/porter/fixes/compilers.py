@@ -1,0 +1,113 @@
+"""Compiler and linker complaints that a flag settles."""
+
+from pytest_atesor.porter.builders.interface import Tweak
+from pytest_atesor.porter.fixes.interface import Change, Install, Rule
+from pytest_atesor.porter.needs import NeedKind
+
+__all__ = ["RULES"]
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        name="no-clang",
+        pattern=r"(?:^|[ :'\"/\[])(?P<name>clang(?:\+\+)?(?:-\d+)?)[\"']?: (?:\d+: )?(?:command )?(?:not found|No such file)",
+        fix=Change(change=Tweak(make_args=("CC=gcc", "CXX=g++", "LD=gcc"))),
+        sample="/bin/sh: 1: clang: not found\nmake: *** [Makefile:9: a.o] Error 127\n",
+        expected="clang",
+        builders=("make", "configure"),
+    ),
+    Rule(
+        name="unknown-flag",
+        pattern=r"unrecognized (?:command[- ]line|debug output level|linker) option ['‘`]?(?P<name>-[^'’`\s]+)",
+        fix=Change(change=Tweak(compiler_drop=("{name}",))),
+        sample="cc: error: unrecognized command-line option '-Weverything'\n",
+        expected="-Weverything",
+    ),
+    Rule(
+        name="permissive-c",
+        pattern=(
+            r"error: [^\n]*\[-W(?P<name>implicit-function-declaration|implicit-int|int-conversion|"
+            r"incompatible-pointer-types|return-mismatch|declaration-missing-parameter-type)\]"
+        ),
+        fix=Change(change=Tweak(c_add=("-fpermissive",))),
+        sample="main.c:10:3: error: implicit declaration of function 'isatty' [-Wimplicit-function-declaration]\n",
+        expected="implicit-function-declaration",
+    ),
+    Rule(
+        name="warnings-as-errors",
+        pattern=r"\[-Werror(?:=(?P<name>[\w+=-]+))?\]|all warnings being treated as errors",
+        fix=Change(change=Tweak(compiler_drop=("-Werror", "-Werror=*", "-pedantic-errors"), compiler_add=("-Wno-error",))),
+        sample="util.c:31:9: error: ignoring return value of 'write' [-Werror=unused-result]\ncc1: all warnings being treated as errors\n",
+        expected="unused-result",
+    ),
+    Rule(
+        name="older-c",
+        pattern=(
+            r"error: (?:cannot use keyword .(?:bool|true|false|nullptr|constexpr).|.(?:bool|true|false). cannot be defined via"
+            r"|[^\n]*'_Bool' [^\n]*two or more data types|expected [^\n]* before .(?:bool|true|false|nullptr).)"
+            r"|error: ISO C does not support omitting parameter names before C23|old-style function definition \[-Werror"
+        ),
+        fix=Change(change=Tweak(c_add=("-std=gnu17",))),
+        sample="types.h:4:14: error: cannot use keyword 'bool' as typedef name\n",
+    ),
+    Rule(
+        name="common-symbols",
+        pattern=r"multiple definition of [`'‘](?P<name>[\w.]+)",
+        fix=Change(change=Tweak(c_add=("-fcommon",))),
+        sample="/usr/bin/ld: b.o:(.bss+0x0): multiple definition of `verbose'; a.o:(.bss+0x0): first defined here\n",
+        expected="verbose",
+    ),
+    Rule(
+        name="atomics",
+        pattern=r"undefined reference to [`'‘]__atomic_(?P<name>\w+)|libatomic\.so[.\d]*: error adding symbols",
+        fix=Change(change=Tweak(compiler_add=("-latomic",))),
+        sample="/usr/bin/ld: q.o: in function `push':\nq.c:(.text+0x1c): undefined reference to `__atomic_compare_exchange_1'\n",
+        expected="compare_exchange_1",
+    ),
+    Rule(
+        name="position-independent",
+        pattern=r"relocation (?P<name>R_RISCV_\w+) [^\n]*(?:can not be used when making|recompile with -fPIC)|recompile with -fPIC",
+        fix=Change(change=Tweak(compiler_add=("-fPIC",))),
+        sample="/usr/bin/ld: x.o: relocation R_RISCV_HI20 against `a' can not be used when making a shared object; recompile with -fPIC\n",
+        expected="R_RISCV_HI20",
+    ),
+    Rule(
+        name="library-of-system",
+        pattern=r"/lib(?P<name>m|pthread|dl|rt|tinfo|util|resolv|crypt|z|stdc\+\+)\.(?:so|a)[.\d]*: error adding symbols: DSO missing",
+        fix=Change(change=Tweak(compiler_add=("-l{name}",))),
+        sample="/usr/bin/ld: /lib/riscv64-linux-gnu/libm.so.6: error adding symbols: DSO missing from command line\n",
+        expected="m",
+    ),
+    Rule(
+        name="mathematics-library",
+        pattern=r"undefined reference to [`'‘](?P<name>sqrtf?|powf?|floorf?|ceilf?|logf?|log10|log2|expf?|sinf?|cosf?|tanf?|atan2?|fmodf?|roundf?|lround|exp2|cbrt|hypot)['’]",
+        fix=Change(change=Tweak(compiler_add=("-lm",))),
+        sample="/usr/bin/ld: calc.o: in function `f':\ncalc.c:(.text+0x8): undefined reference to `sqrt'\n",
+        expected="sqrt",
+    ),
+    Rule(
+        name="no-link-time-optimization",
+        pattern=r"lto1: (?:fatal|internal compiler) error|lto-wrapper[^\n]*(?:fatal error|failed)|plugin needed to handle lto object",
+        fix=Change(change=Tweak(compiler_drop=("-flto", "-flto=*", "-fuse-linker-plugin"), compiler_add=("-fno-lto",))),
+        sample="lto-wrapper: fatal error: gcc returned 1 exit status\ncompilation terminated.\n",
+    ),
+    Rule(
+        name="no-fast-linker",
+        pattern=r"cannot find ['‘`]?(?:ld\.(?P<name>gold|lld|mold)|ld\.bfd)|collect2: fatal error: cannot find 'ld'",
+        fix=Change(change=Tweak(compiler_drop=("-fuse-ld=*",))),
+        sample="collect2: fatal error: cannot find 'ld.gold'\ncompilation terminated.\n",
+        expected="gold",
+    ),
+    Rule(
+        name="static-libraries",
+        pattern=r"attempted static link of dynamic object|cannot find -l(?P<name>c|m|pthread): ",
+        fix=Change(change=Tweak(compiler_drop=("-static",))),
+        sample="/usr/bin/ld: attempted static link of dynamic object `/usr/lib/libfoo.so'\n",
+    ),
+    Rule(
+        name="sanitizer-library",
+        pattern=r"cannot find lib(?P<name>asan|ubsan|tsan|lsan)\S*: No such file",
+        fix=Install(kind=NeedKind.LIBRARY),
+        sample="/usr/bin/ld: cannot find libasan_preinit.o: No such file or directory\n",
+        expected="asan",
+    ),
+)

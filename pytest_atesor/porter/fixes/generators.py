@@ -1,0 +1,111 @@
+"""What produces the build files: autotools, CMake, Meson, and documentation tools on the way."""
+
+from pytest_atesor.core.outcome import Cause
+from pytest_atesor.porter.builders.interface import Tweak
+from pytest_atesor.porter.fixes.interface import Change, Install, Rule, Stop
+from pytest_atesor.porter.needs import NeedKind
+
+__all__ = ["RULES"]
+
+_MISSING = r"(?:command not found|not found|No such file or directory|is missing on your system|: not found)"
+_DOCUMENTATION = (
+    "makeinfo|help2man|xsltproc|asciidoc|asciidoctor|a2x|doxygen|rst2man|txt2man|ronn|pandoc|sphinx-build|xmlto|"
+    "docbook2man|docbook-to-man|docbook2x-man|texi2html|texi2pdf|pdflatex|scdoc|go-md2man|gtkdoc-scan|c2man|mandoc|groff|yodl"
+)
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        name="config-sub",
+        pattern=(
+            r"cannot guess build type|unable to guess system type|machine .riscv64[^\n]* not recognized"
+            r"|config\.sub[^\n]*(?:failed|not recognized)|Invalid configuration .riscv64"
+        ),
+        fix=Change(change=Tweak(prepare=("config-sub",))),
+        sample="checking build system type... ./config.guess: unable to guess system type\nconfigure: error: cannot guess build type; you must specify one\n",
+        builders=("autotools", "configure"),
+    ),
+    Rule(
+        name="regenerate",
+        pattern=(
+            r"(?:aclocal|automake|autoconf)-1\.\d+: (?:command )?not found|'(?:aclocal|automake)-1\.\d+' is missing"
+            r"|libtool: Version mismatch error|X?--tag=(?:CC|CXX): command not found|ltmain\.sh: No such file"
+            r"|config\.status: error: cannot find input file|cannot find (?:install-sh|required auxiliary files)"
+        ),
+        fix=Change(change=Tweak(prepare=("autoreconf",))),
+        sample="/w/missing: line 81: aclocal-1.15: command not found\nWARNING: 'aclocal-1.15' is missing on your system.\nmake: *** [Makefile:340: aclocal.m4] Error 127\n",
+        builders=("autotools",),
+    ),
+    Rule(
+        name="executable-bits",
+        pattern=r"(?:^|[ :'\"])(?P<name>\.{0,2}/?[\w./+-]+): (?:1: )?[^\n:]{0,40}:? ?Permission denied",
+        fix=Change(change=Tweak(prepare=("executable-bits",))),
+        sample="/bin/sh: 1: ./version.sh: Permission denied\nmake: *** [Makefile:30: version.h] Error 126\n",
+    ),
+    Rule(
+        name="documentation-off",
+        pattern=rf"(?:^|[ '\":/\[])(?P<name>{_DOCUMENTATION})[\"']?:? (?:\d+: )?(?:command )?{_MISSING}",
+        fix=Change(
+            change=Tweak(
+                configure_args=("--disable-doc", "--disable-docs", "--disable-man", "--disable-gtk-doc", "--disable-manpages"),
+                make_args=("MAKEINFO=true", "HELP2MAN=true"),
+                environment=(("MAKEINFO", "true"), ("HELP2MAN", "true")),
+            )
+        ),
+        sample="/bin/sh: 1: makeinfo: not found\nmake[2]: *** [Makefile:512: foo.info] Error 127\n",
+        expected="makeinfo",
+        builders=("autotools", "configure", "make"),
+    ),
+    Rule(
+        name="cmake-policy",
+        pattern=r"Compatibility with CMake < [\d.]+ has been removed|cmake_minimum_required.*or older",
+        fix=Change(change=Tweak(cmake_args=("-DCMAKE_POLICY_VERSION_MINIMUM=3.5",))),
+        sample="CMake Error at CMakeLists.txt:1 (cmake_minimum_required):\n  Compatibility with CMake < 3.5 has been removed from CMake.\n",
+        builders=("cmake",),
+    ),
+    Rule(
+        name="cmake-too-old",
+        pattern=r"CMake (?P<name>[\d.]+) or higher is required",
+        fix=Stop(cause=Cause.DEPENDENCY, reason="the project needs CMake {name} or newer, which this platform does not have"),
+        sample="CMake Error at CMakeLists.txt:1 (cmake_minimum_required):\n  CMake 4.2 or higher is required.  You are running version 3.31.6\n",
+        expected="4.2",
+        builders=("cmake",),
+    ),
+    Rule(
+        name="cmake-makefiles",
+        pattern=r"ninja: error: .*(?:missing and no known rule to make it|multiple rules generate|dependency cycle)|Ninja.* is not supported|cyclic dependencies",
+        fix=Change(change=Tweak(prepare=("cmake-makefiles",))),
+        sample="ninja: error: 'libfoo.a', needed by 'prog', missing and no known rule to make it\n",
+        builders=("cmake",),
+    ),
+    Rule(
+        name="fetch-content",
+        pattern=(
+            r"(?:Failed to clone repository: '|Cloning into '[^']*'\.\.\.\s+fatal: unable to access '|error: downloading ')"
+            r"(?P<name>[^'\s]+)'"
+        ),
+        fix=Install(
+            kind=NeedKind.WORDS, change=Tweak(cmake_args=("-DFETCHCONTENT_TRY_FIND_PACKAGE_MODE=ALWAYS",))
+        ),
+        sample="CMake Error at fmt-subbuild/fmt-populate-prefix/tmp/fmt-populate-gitclone.cmake:39 (message):\n  Failed to clone repository: 'https://example.org/fmtlib/fmt.git'\n",
+        expected="https://example.org/fmtlib/fmt.git",
+        builders=("cmake",),
+    ),
+    Rule(
+        name="build-downloads",
+        pattern=(
+            r"(?:Failed to clone repository: '|unable to access '|error: downloading ')(?P<name>[^'\s]+)'"
+            r"|[Cc]ould not resolve host: (?P<host>[\w.-]+)"
+        ),
+        fix=Stop(cause=Cause.DEPENDENCY, reason="the build downloads {name} while it runs, and builds have no network"),
+        sample="CMake Error at b/x-stamp/download-x.cmake:170 (message):\n  error: downloading 'https://example.org/x.tar.gz' failed\n",
+        expected="https://example.org/x.tar.gz",
+    ),
+    Rule(
+        name="meson-too-old",
+        pattern=r"Meson version is [\d.]+ but project requires (?P<name>[^\n]+)",
+        fix=Stop(cause=Cause.DEPENDENCY, reason="the project needs Meson {name}, which this platform does not have"),
+        sample="meson.build:1:0: ERROR: Meson version is 1.7.0 but project requires >=1.9.0\n",
+        expected=">=1.9.0",
+        builders=("meson",),
+    ),
+)

@@ -1,0 +1,90 @@
+"""Go and Rust: module proxies and registries that do not answer, versions, locks."""
+
+from pytest_atesor.core.outcome import Cause
+from pytest_atesor.porter.builders.cargo import DISTRIBUTION_CRATES
+from pytest_atesor.porter.builders.golang import GOPATH_MODE
+from pytest_atesor.porter.builders.interface import Tweak
+from pytest_atesor.porter.fixes.interface import Change, Install, Rule, Stop
+from pytest_atesor.porter.needs import NeedKind
+
+__all__ = ["RULES"]
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        name="go-directive",
+        pattern=r"go\.mod(?: file)? requires go >= (?P<name>[\d.a-z]+)|invalid go version '(?P<bad>[^']+)'|unknown directive: toolchain",
+        fix=Change(change=Tweak(prepare=("go-directive",))),
+        sample="go: go.mod requires go >= 1.99 (running go 1.24.4; GOTOOLCHAIN=local)\n",
+        expected="1.99",
+        builders=("go",),
+    ),
+    Rule(
+        name="go-modules-update",
+        pattern=r"missing go\.sum entry|updates to go\.mod needed|inconsistent vendoring|no required module provides package",
+        fix=Change(change=Tweak(environment=(("GOFLAGS", "-mod=mod"),))),
+        sample="main.go:5:2: missing go.sum entry for module providing package example.org/x/y; to add:\n",
+        builders=("go",),
+    ),
+    Rule(
+        name="go-distribution-packages",
+        pattern=(
+            r"go: (?P<name>[\w./~-]+)@[^\n]*(?:dial tcp|no such host|connection refused|i/o timeout|unrecognized import"
+            r"|TLS handshake|network is unreachable|Forbidden|Bad Gateway|proxyconnect)"
+            r"|module lookup disabled by GOPROXY=off|Get \"https?://[^\"]+\": (?:dial|proxyconnect)"
+        ),
+        fix=Change(change=Tweak(prepare=(GOPATH_MODE,))),
+        sample='go: github.com/fatih/color@v1.15.0: Get "https://proxy.example.org/github.com/fatih/color/@v/v1.15.0.mod": dial tcp: lookup proxy.example.org: no such host\n',
+        expected="github.com/fatih/color",
+        builders=("go",),
+    ),
+    Rule(
+        name="go-package",
+        pattern=r"cannot find package \"(?P<name>[^\"\n]+)\"",
+        fix=Install(kind=NeedKind.GO),
+        sample='main.go:12:2: cannot find package "github.com/fatih/color" in any of:\n\t/usr/lib/go-1.24/src/github.com/fatih/color (from $GOROOT)\n',
+        expected="github.com/fatih/color",
+        builders=("go",),
+    ),
+    Rule(
+        name="cargo-lock",
+        pattern=r"lock file version .?\d+.? (?:was found, but this version|requires)|failed to parse lock file",
+        fix=Change(change=Tweak(prepare=("cargo-lock",))),
+        sample="error: failed to parse lock file at: /w/Cargo.lock\nCaused by:\n  lock file version `4` was found, but this version of Cargo does not understand this lock file\n",
+        builders=("cargo",),
+    ),
+    Rule(
+        name="cargo-distribution-crates",
+        pattern=(
+            r"failed to (?:download from|get|fetch|query|update)[^\n]*(?:crates|registry|index|`[^`]+` as a dependency)"
+            r"|[Cc]ould(?:n't| not) resolve host(?:name)?[^\n]*|download of config\.json failed|spurious network error"
+        ),
+        fix=Install(kind=NeedKind.CRATE, change=Tweak(prepare=(DISTRIBUTION_CRATES,))),
+        sample="    Updating crates.io index\nwarning: spurious network error (1 tries remaining): [6] Could not resolve hostname (Could not resolve host: index.example.org)\nerror: failed to get `anyhow` as a dependency of package `hexyl v0.16.0 (/w)`\n",
+        builders=("cargo",),
+    ),
+    Rule(
+        name="cargo-widen",
+        pattern=r"failed to select a version for the requirement `|candidate versions found which didn't match",
+        fix=Change(change=Tweak(prepare=("cargo-widen",))),
+        sample='error: failed to select a version for the requirement `terminal_size = "^0.3"`\ncandidate versions found which didn\'t match: 0.4.1\n',
+        builders=("cargo",),
+    ),
+    Rule(
+        name="cargo-crate",
+        pattern=r"no matching package (?:named )?`(?P<name>[^`]+)` found",
+        fix=Install(kind=NeedKind.CRATE),
+        sample="error: no matching package named `lexopt` found\nlocation searched: directory source `/usr/share/cargo/registry`\n",
+        expected="lexopt",
+        builders=("cargo",),
+    ),
+    Rule(
+        name="rust-too-old",
+        pattern=(
+            r"feature `(?P<name>[\w-]+)` is required\s|requires rustc (?P<rustc>[\d.]+)|rustc [\d.]+ is not supported by"
+        ),
+        fix=Stop(cause=Cause.DEPENDENCY, reason="the project needs a newer Rust than this platform has"),
+        sample="error: failed to parse manifest at `/w/Cargo.toml`\nCaused by:\n  feature `edition2024` is required\n\n",
+        expected="edition2024",
+        builders=("cargo",),
+    ),
+)

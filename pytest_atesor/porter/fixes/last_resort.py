@@ -1,0 +1,27 @@
+"""Signs that are weaker than the others; asked last."""
+
+from pytest_atesor.porter.builders.interface import Tweak
+from pytest_atesor.porter.fixes.interface import Change, Rule
+
+__all__ = ["RULES"]
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        name="choose-linux",
+        pattern=r"(?i)please do ['\"`]?make (?P<name>platform|target|system)|[Yy]ou must specify (?:a|the) (?:platform|target)",
+        fix=Change(change=Tweak(make_args=("linux",))),
+        sample="Please do 'make PLATFORM' where PLATFORM is one of these:\n   aix bsd c89 freebsd generic linux macosx mingw posix solaris\n",
+        expected="PLATFORM",
+        builders=("make",),
+    ),
+    Rule(
+        name="parallel-make",
+        pattern=(
+            r"(?:No rule to make target|fatal error: [^\n]+\.h: No such file|No such file or directory|"
+            r"cannot create|File exists|cannot find [\w./-]+\.(?:o|a|lo|la)|file not recognized|file truncated)"
+        ),
+        fix=Change(change=Tweak(jobs=1)),
+        sample="make[2]: *** No rule to make target 'parse.h', needed by 'lex.o'.  Stop.\n",
+        builders=("make", "configure", "autotools"),
+    ),
+)

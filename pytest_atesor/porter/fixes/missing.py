@@ -1,0 +1,183 @@
+"""Something that the sandbox does not have: headers, libraries, modules, commands."""
+
+from pytest_atesor.porter.fixes.interface import Install, Rule
+from pytest_atesor.porter.needs import NeedKind
+
+__all__ = ["RULES"]
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        name="missing-header",
+        pattern=r"(?:fatal )?error: ['\"]?(?P<name>[\w./+-]+\.(?:h|hh|hpp|hxx|H|h\+\+|inc|ipp))['\"]?(?:: No such file or directory| file not found)",
+        fix=Install(kind=NeedKind.HEADER),
+        sample="client.c:5:10: fatal error: event2/event.h: No such file or directory\n    5 | #include <event2/event.h>\ncompilation terminated.\n",
+        expected="event2/event.h",
+    ),
+    Rule(
+        name="missing-library",
+        pattern=r"cannot find -l:?(?:lib)?(?P<name>[\w.+-]+?)(?:\.(?:a|so))?(?:: No such file[^\n]*)?$",
+        fix=Install(kind=NeedKind.LIBRARY),
+        sample="/usr/bin/ld: cannot find -lreadline: No such file or directory\ncollect2: error: ld returned 1 exit status\n",
+        expected="readline",
+    ),
+    Rule(
+        name="missing-pkg-config",
+        pattern=(
+            r"(?:No package '|Package '|Package )(?P<name>[A-Za-z0-9][\w.+-]*)'?"
+            r"(?:' found|, required by '[^'\n]*', not found| was not found in the pkg-config search path)"
+        ),
+        fix=Install(kind=NeedKind.PKG_CONFIG),
+        sample="configure: error: Package requirements (libevent >= 2.1) were not met:\n\nNo package 'libevent' found\n",
+        expected="libevent",
+    ),
+    Rule(
+        name="missing-pkg-config-error",
+        pattern=r"Package '?(?P<name>[A-Za-z0-9][\w.+-]*)'?(?:,| has|: ) [^\n]*not found",
+        fix=Install(kind=NeedKind.PKG_CONFIG),
+        sample="Package 'libcurl', required by 'virtual:world', not found\n",
+        expected="libcurl",
+    ),
+    Rule(
+        name="missing-package-requirements",
+        pattern=r"error: Package requirements \((?P<name>[A-Za-z0-9][\w.+-]*)[^\n)]*\) were not met",
+        fix=Install(kind=NeedKind.PKG_CONFIG),
+        sample="configure: error: Package requirements (glib-2.0 >= 2.40) were not met:\n\nPackage dependency requirement unmet\n",
+        expected="glib-2.0",
+    ),
+    Rule(
+        name="missing-meson-dependency",
+        pattern=r"ERROR: (?:Dependency|Subproject|Dependency lookup for) [\"']?(?P<name>[\w.+-]+)[\"']?[^\n]*(?:not found|failed|required)",
+        fix=Install(kind=NeedKind.WORDS),
+        sample='meson.build:20:7: ERROR: Dependency "libcurl" not found, tried pkgconfig and cmake\n',
+        expected="libcurl",
+        builders=("meson",),
+    ),
+    Rule(
+        name="missing-meson-library",
+        pattern=r"ERROR: C(?:\+\+)? (?:shared or static |static |shared )?library '(?P<name>[\w.+-]+)' not found",
+        fix=Install(kind=NeedKind.LIBRARY),
+        sample="meson.build:44:14: ERROR: C shared or static library 'bz2' not found\n",
+        expected="bz2",
+        builders=("meson",),
+    ),
+    Rule(
+        name="missing-meson-header",
+        pattern=r"ERROR: C(?:\+\+)? header '(?P<name>[\w./+-]+)' not found",
+        fix=Install(kind=NeedKind.HEADER),
+        sample="meson.build:30:0: ERROR: C header 'magic.h' not found\n",
+        expected="magic.h",
+        builders=("meson",),
+    ),
+    Rule(
+        name="missing-meson-program",
+        pattern=r"ERROR: Program(?:\(s\)|s)? '?\[?'?(?P<name>[\w.+-]+)[^\n]*not found",
+        fix=Install(kind=NeedKind.COMMAND),
+        sample="doc/meson.build:3:0: ERROR: Program 'scdoc' not found or not executable\n",
+        expected="scdoc",
+        builders=("meson",),
+    ),
+    Rule(
+        name="missing-python-module-meson",
+        pattern=r"missing modules: (?P<name>[\w.]+)",
+        fix=Install(kind=NeedKind.PYTHON),
+        sample="meson.build:9:0: ERROR: python3 is missing modules: jinja2\n",
+        expected="jinja2",
+    ),
+    Rule(
+        name="missing-cmake-package",
+        pattern=(
+            r"(?:Could not find a package configuration file provided by \"|By not providing \"Find|"
+            r"CMake Error[^\n]*\n(?:\s+|-- )?Could NOT find )(?P<name>[A-Za-z0-9_+.-]+?)(?:\.cmake)?[\"\s]"
+        ),
+        fix=Install(kind=NeedKind.CMAKE),
+        sample="CMake Error at /usr/share/cmake-3.31/Modules/FindPackageHandleStandardArgs.cmake:233 (message):\n  Could NOT find ZLIB (missing: ZLIB_LIBRARY ZLIB_INCLUDE_DIR)\n",
+        expected="ZLIB",
+        builders=("cmake",),
+    ),
+    Rule(
+        name="missing-cmake-modules",
+        pattern=r"The following required packages were not found:\s+- (?P<name>[A-Za-z0-9][\w.+-]*)|None of the required '(?P<other>[A-Za-z0-9][\w.+-]*)",
+        fix=Install(kind=NeedKind.PKG_CONFIG),
+        sample="CMake Error at /usr/share/cmake-3.31/Modules/FindPkgConfig.cmake:645 (message):\n  The following required packages were not found:\n\n   - libsodium>=1.0.4\n",
+        expected="libsodium",
+        builders=("cmake",),
+    ),
+    Rule(
+        name="missing-cmake-library",
+        pattern=r"Could not find (?P<name>[A-Za-z0-9_]+?)(?:_LIBRAR(?:Y|IES)|_LIB|_INCLUDE_DIRS?|_PROGRAM|_EXECUTABLE)? using the following (?:names|files): (?:[\w.+-]+)",
+        fix=Install(kind=NeedKind.WORDS),
+        sample="CMake Error at CMakeLists.txt:31 (find_library):\n  Could not find SODIUM_LIBRARY using the following names: sodium, libsodium\n",
+        expected="SODIUM",
+        builders=("cmake",),
+    ),
+    Rule(
+        name="missing-python-module",
+        pattern=r"(?:ModuleNotFoundError|ImportError): No module named '?(?P<name>[\w.]+)",
+        fix=Install(kind=NeedKind.PYTHON),
+        sample="Traceback (most recent call last):\n  File \"gen.py\", line 3, in <module>\nModuleNotFoundError: No module named 'yaml'\n",
+        expected="yaml",
+    ),
+    Rule(
+        name="missing-perl-module",
+        pattern=r"Can't locate (?P<name>[\w/]+\.pm) in @INC",
+        fix=Install(kind=NeedKind.PERL),
+        sample="Can't locate XML/Parser.pm in @INC (you may need to install the XML::Parser module)\n",
+        expected="XML/Parser.pm",
+    ),
+    Rule(
+        name="missing-macro",
+        pattern=(
+            r"(?:possibly undefined macro: |error: macro |undefined or overquoted macro: |unknown macro: |macro ')"
+            r"(?P<name>[A-Z][A-Z0-9_]{3,})"
+            r"|configure: line \d+: (?:syntax error near unexpected token [`'](?:[^\n]*)\n[^\n]*: line \d+: [`']\s*)?"
+            r"(?P<other>(?:AX|AC|AM|PKG|LT|GTK|GLIB|GOBJECT|IT|XORG)_[A-Z0-9_]+)"
+        ),
+        fix=Install(kind=NeedKind.MACRO),
+        sample="configure.ac:41: error: possibly undefined macro: AX_CHECK_COMPILE_FLAG\n      If this token and others are legitimate, please use m4_pattern_allow.\n",
+        expected="AX_CHECK_COMPILE_FLAG",
+        builders=("autotools",),
+    ),
+    Rule(
+        name="missing-command-perl",
+        pattern=r"Can't exec \"(?P<name>[\w.+-]+)\": No such file|exec: \"(?P<other>[\w.+-]+)\": executable file not found",
+        fix=Install(kind=NeedKind.COMMAND),
+        sample="Can't exec \"autopoint\": No such file or directory at /usr/share/autoconf/Autom4te/FileUtils.pm line 318.\nautoreconf: error: autopoint failed with exit status: 2\n",
+        expected="autopoint",
+    ),
+    Rule(
+        name="missing-command",
+        pattern=(
+            r"(?:^|: )(?:[\w./-]*sh: )?(?:line )?(?:\d+: )?(?P<name>[A-Za-z][\w.+-]*): (?:command not found|not found$)"
+            r"|^make(?:\[\d+\])?: (?P<make>[A-Za-z][\w.+-]*): No such file or directory"
+            r"|env: ['‘](?P<env>[\w.+-]+)['’]: No such file"
+            r"|WARNING: '(?P<missing>[\w.+-]+)' is missing on your system"
+        ),
+        fix=Install(kind=NeedKind.COMMAND),
+        sample="/bin/sh: 1: gperf: not found\nmake: *** [Makefile:77: keywords.c] Error 127\n",
+        expected="gperf",
+    ),
+    Rule(
+        name="missing-for-configure",
+        pattern=r"^(?:configure: )?(?:error|ERROR|Error):[ \t]+(?P<name>[^\n]{3,300})",
+        fix=Install(kind=NeedKind.WORDS),
+        sample='checking for library containing event_init... no\nconfigure: error: "libevent not found"\n',
+        expected='"libevent not found"',
+        builders=("autotools", "configure"),
+    ),
+    Rule(
+        name="missing-for-cmake",
+        pattern=r"CMake Error at [^\n]*\(message\):\s+(?P<name>[^\n]{3,300})",
+        fix=Install(kind=NeedKind.WORDS),
+        sample="CMake Error at CMakeLists.txt:70 (message):\n  libsodium not found\n",
+        expected="libsodium not found",
+        builders=("cmake",),
+    ),
+    Rule(
+        name="missing-for-meson",
+        pattern=r"ERROR: (?:Problem encountered: )?(?P<name>[^\n]{3,300})",
+        fix=Install(kind=NeedKind.WORDS),
+        sample="meson.build:88:2: ERROR: Problem encountered: libsystemd is required\n",
+        expected="libsystemd is required",
+        builders=("meson",),
+    ),
+)

@@ -1,0 +1,92 @@
+"""Installs what builds need, inside the sandbox, as root, and remembers why."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from pytest_atesor.porter.contents import INDEX_SCRIPT, KEPT_S, ContentsIndex, adopt_index, index_age_s
+from pytest_atesor.porter.debian import install_script, parse_build_depends, source_script
+from pytest_atesor.porter.dependencies import Resolution, resolve_need
+from pytest_atesor.porter.needs import Need
+from pytest_atesor.porter.shell import Shell
+
+__all__ = ["Installer"]
+
+_APT_S = 1800.0
+_INDEX_S = 600.0
+
+
+class Installer:
+    """Finds and installs packages; ``index`` is where the file index is kept, ``workspace`` the host's side of it."""
+
+    def __init__(self, shell: Shell, *, index: Path, workspace: Path, say: Callable[[str], None]) -> None:
+        self._shell = shell
+        self._index = index
+        self._workspace = workspace
+        self._say = say
+        self.installed: dict[str, str] = {}
+        self.refused: dict[str, None] = {}
+
+    def resolve(self, needs: Iterable[Need]) -> tuple[list[Resolution], list[Need]]:
+        """Return the packages for ``needs``, and the needs that no package answers. Raises SandboxError."""
+        wanted = list(needs)
+        if not wanted or not self._ensure_index():
+            return [], wanted
+        found: list[Resolution] = []
+        unknown: list[Need] = []
+        with ContentsIndex(self._index) as index:
+            for need in wanted:
+                one = resolve_need(need, index)
+                if one is None:
+                    unknown.append(need)
+                else:
+                    found.append(one)
+        return found, unknown
+
+    def install(self, found: Iterable[Resolution], candidates: Iterable[str] = ()) -> bool:
+        """Install the packages of ``found`` and, as far as they can be had, ``candidates``; say whether any is new.
+
+        Candidates come from the Debian source of the same name and are recorded as such. Raises SandboxError.
+        """
+        wanted: dict[str, str] = {}
+        for one in found:
+            if one.package not in self.installed and one.package not in self.refused:
+                wanted[one.package] = f"{one.need}: {one.evidence}"
+        extra = [one for one in candidates if one not in self.installed and one not in wanted and one not in self.refused]
+        if not wanted and not extra:
+            return False
+        for package, reason in wanted.items():
+            self._say(f"installing {package} ({reason})")
+        if extra:
+            self._say(f"installing what the Debian source of this name builds with: {' '.join(extra)}")
+        self._shell.set_network(enabled=True)
+        done = self._shell.script(install_script(wanted, extra), user="root", sink=self._shell.output, timeout_s=_APT_S)
+        if done.exit_code != 0:
+            self._say(f"apt could not install {' '.join(wanted)}")
+            self.refused.update(dict.fromkeys(wanted))
+            wanted = {}
+        self.installed.update(wanted)
+        self.installed.update(dict.fromkeys(extra, "build dependency of the Debian source of this name"))
+        return bool(wanted or extra)
+
+    def build_depends(self, source: str) -> tuple[str, ...]:
+        """Return what the Debian source package ``source`` builds with, () when there is none of that name."""
+        self._shell.set_network(enabled=True)
+        done = self._shell.script(source_script(source), user="root", timeout_s=_APT_S)
+        return parse_build_depends(done.tail.decode("utf-8", "replace"), source)
+
+    def _ensure_index(self) -> bool:
+        age = index_age_s(self._index)
+        if age is not None and age < KEPT_S:
+            return True
+        self._say("downloading the distribution's file index")
+        self._shell.set_network(enabled=True)
+        done = self._shell.script(INDEX_SCRIPT, user="root", timeout_s=_INDEX_S)
+        if done.exit_code == 0:
+            try:
+                adopt_index(self._workspace, self._index)
+            except OSError as error:
+                self._say(f"the file index cannot be kept: {error}")
+        if index_age_s(self._index) is None:
+            self._say("there is no file index, so missing things cannot be looked up")
+            return False
+        return True

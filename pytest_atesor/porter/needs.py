@@ -1,0 +1,36 @@
+"""What a build is missing, as its log or its metadata names it."""
+
+from dataclasses import dataclass
+from enum import StrEnum, unique
+
+__all__ = ["Need", "NeedKind"]
+
+
+@unique
+class NeedKind(StrEnum):
+    """What sort of thing is missing; it decides where the distribution's file index is asked."""
+
+    HEADER = "header"
+    LIBRARY = "library"
+    PKG_CONFIG = "pkg-config module"
+    CMAKE = "CMake package"
+    COMMAND = "command"
+    PYTHON = "Python module"
+    PERL = "Perl module"
+    MACRO = "autoconf macro"
+    GO = "Go package"
+    CRATE = "crate"
+    PACKAGE = "package"
+    WORDS = "dependency"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """One missing thing. For WORDS, ``name`` is free text whose words are tried against the index."""
+
+    kind: NeedKind
+    name: str
+
+    def __str__(self) -> str:
+        """Return it as a person reads it."""
+        return f"{self.kind.value} {self.name}"

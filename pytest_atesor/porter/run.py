@@ -1,0 +1,206 @@
+"""One port from the sandbox to the verdict: the phases in their order, values handed from one to the next."""
+
+import contextlib
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pytest_atesor.core.names import derive_package_name
+from pytest_atesor.core.outcome import Cause
+from pytest_atesor.core.urls import SourceUrlError
+from pytest_atesor.errors import AtesorError, SandboxError, SetupError
+from pytest_atesor.porter.builders.interface import Candidate
+from pytest_atesor.porter.phases import Phases
+from pytest_atesor.porter.settings import Settings
+from pytest_atesor.porter.shell import SandboxLike, Shell
+from pytest_atesor.porter.sources.fetch import fetch_source
+from pytest_atesor.porter.sources.interface import Fetched, Kind, SourceError, SourceRequest
+from pytest_atesor.porter.tree import Tree, read_tree
+from pytest_atesor.porter.verdict import Outcome, failed
+from pytest_atesor.porter.workplace import BUILD_ROOT, HOME, STAGE_ROOT
+
+__all__ = ["Place", "Run", "port"]
+
+_LAYOUT = f"""
+rm -rf {BUILD_ROOT} {STAGE_ROOT} {HOME}
+install -d -o builder -g builder {BUILD_ROOT} {STAGE_ROOT} {HOME} /workspace/src
+install -d /workspace/cache
+nproc
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a port happens: the sandbox, the host's side of its workspace, and the index that all slots share."""
+
+    sandbox: SandboxLike
+    workspace: Path
+    index: Path
+
+
+@dataclass(slots=True)
+class Run:
+    """What a run has learnt; the result is written from it however the run ends."""
+
+    outcome: Outcome
+    source: dict[str, str | None] = field(default_factory=dict)
+    build_system: str | None = None
+    artifacts: tuple["Artifact", ...] = ()
+    metrics: dict[str, object] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def port(settings: Settings, place: Place, run: Run, phases: Phases, environ: Mapping[str, str]) -> None:
+    """Carry out all phases and leave the outcome in ``run``. A failed package or sandbox is an outcome, not an error."""
+    deadline = None if settings.kill_at is None else time.monotonic() + max(0.0, settings.kill_at - time.time()) + 60.0
+    shell = Shell(place.sandbox, deadline=deadline, output=_raw(phases))
+    try:
+        with phases.phase("prepare"):
+            jobs = _lay_out(shell)
+        with phases.phase("fetch", run.source.get("url") or ""):
+            fetched = _fetch(settings, place, shell, run, environ)
+        with phases.phase("detect"):
+            tree = read_tree(place.workspace / "src" / fetched.name)
+            candidates = _detect(tree, run, phases)
+        if candidates:
+            _build(settings, place, shell, run, phases, _Work(fetched, tree, candidates, jobs))
+    except SourceError as error:
+        run.outcome = failed(error.cause, str(error))
+    except (SandboxError, SetupError) as error:
+        run.outcome = failed(Cause.ENVIRONMENT, str(error))
+    except AtesorError as error:
+        run.outcome = failed(Cause.AGENT, str(error))
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What the build phases work on."""
+
+    fetched: Fetched
+    tree: Tree
+    candidates: tuple[Candidate, ...]
+    jobs: int
+
+
+def _lay_out(shell: Shell) -> int:
+    """Make the workspace's directories; return how many jobs a build may run at once."""
+    shell.set_network(enabled=True)
+    done = shell.script(_LAYOUT, user="root")
+    lines = done.tail.decode("utf-8", "replace").split()
+    if done.exit_code != 0 or not lines:
+        raise SandboxError(f"the workspace cannot be laid out: {' '.join(lines)[-300:]}")
+    return int(lines[-1]) if lines[-1].isdigit() else os.cpu_count() or 1
+
+
+def _fetch(settings: Settings, place: Place, shell: Shell, run: Run, environ: Mapping[str, str]) -> Fetched:
+    request = SourceRequest(url=settings.url, ref=settings.ref, mirrors=settings.mirrors)
+    fetched = fetch_source(
+        request,
+        sandbox=place.sandbox,
+        workspace=place.workspace,
+        sink=shell.output,
+        deadline=time.monotonic() + shell.remaining_s(),
+        environ=environ,
+    )
+    run.source.update(
+        url_used=fetched.url_used, kind=fetched.kind.value, commit=fetched.commit, sha256=fetched.sha256
+    )
+    run.notes.extend(fetched.notes)
+    return fetched
+
+
+def _detect(tree: Tree, run: Run, phases: Phases) -> tuple[Candidate, ...]:
+    from pytest_atesor.porter.detect import detect, explain_unknown  # noqa: PLC0415 - keeps the agent's start cheap
+
+    candidates = detect(tree)
+    for one in candidates[:8]:
+        phases.say(f"{one.rank:4} {one.builder}: {one.evidence}")
+    if tree.cut:
+        run.notes.append(f"{tree.cut} entries of the source tree were not looked at (limits)")
+    if not candidates:
+        run.outcome = failed(Cause.UNSUPPORTED, explain_unknown(tree))
+        phases.fail()
+    return candidates
+
+
+def _build(  # noqa: PLR0913, PLR0917 - the run's whole context meets here
+    settings: Settings, place: Place, shell: Shell, run: Run, phases: Phases, work: _Work
+) -> None:
+    from pytest_atesor.porter.attempts import Attempts, Package  # noqa: PLC0415 - keeps the agent's start cheap
+    from pytest_atesor.porter.builders.interface import BuildOptions  # noqa: PLC0415 - the same
+    from pytest_atesor.porter.installer import Installer  # noqa: PLC0415 - the same
+    from pytest_atesor.porter.scan import Scan, digest_natives, scan_tree  # noqa: PLC0415 - the same
+
+    name = work.fetched.name
+    before = digest_natives(work.tree)
+    installer = Installer(shell, index=place.index, workspace=place.workspace, say=phases.say)
+    with phases.phase("dependencies"):
+        _install_commands(shell, installer, work.candidates[0])
+
+    def scan() -> Scan:
+        return scan_tree(read_tree(place.workspace, below=("stage", f"build/{name}")), before)
+
+    attempts = Attempts(
+        shell,
+        installer,
+        phases,
+        package=Package(
+            name=name,
+            same_times=work.fetched.kind is Kind.GIT,
+            debian_source=_debian_source(work.fetched, settings.url),
+            tree_names=frozenset(one.rpartition("/")[2] for one in work.tree.files),
+        ),
+        scan=scan,
+    )
+    built = attempts.run(work.candidates, BuildOptions(jobs=work.jobs, source_url=settings.url), settings.max_attempts)
+    run.outcome = built.outcome
+    run.build_system = built.candidate.builder if built.candidate else None
+    run.notes.extend(f"fix: {one}" for one in built.options.fixes)
+    run.metrics.update(attempts=built.attempts, jobs=work.jobs, packages=dict(sorted(installer.installed.items())))
+    if built.scan is not None:
+        _note_scan(built.scan, run)
+
+
+def _install_commands(shell: Shell, installer: Installer, candidate: Candidate) -> None:
+    from pytest_atesor.porter.builders import builder_named  # noqa: PLC0415 - keeps the agent's start cheap
+    from pytest_atesor.porter.needs import Need, NeedKind  # noqa: PLC0415 - the same
+
+    names = builder_named(candidate.builder).commands
+    asked = shell.script(f"for one in {' '.join(names)}; do command -v $one >/dev/null || echo $one; done")
+    missing = asked.tail.decode("utf-8", "replace").split()
+    if missing:
+        found, _ = installer.resolve(Need(kind=NeedKind.COMMAND, name=one) for one in missing)
+        installer.install(found)
+
+
+def _debian_source(fetched: Fetched, url: str) -> str:
+    if fetched.kind is Kind.DEB:
+        return fetched.url_used.removeprefix("deb:")
+    with contextlib.suppress(SourceUrlError):
+        return derive_package_name(url).lower()
+    return fetched.name.lower()
+
+
+def _note_scan(scan: "Scan", run: Run) -> None:
+    products = sorted(scan.products, key=lambda one: (one.is_test, not one.path.startswith("stage/")))
+    seen: set[str] = set()
+    kept = []
+    for one in products:
+        if one.sha256 not in seen:
+            seen.add(one.sha256)
+            kept.append(one)
+    run.artifacts = tuple(kept)
+    run.metrics.update(native_files=len(kept), objects=scan.objects)
+    for path, machine in scan.foreign[:5]:
+        run.notes.append(f"for another processor ({machine}), no proof: {path}")
+    for path in scan.prebuilt[:5]:
+        run.notes.append(f"in the source tree before the build, no proof: {path}")
+    odd = sorted({one.facts.abi for one in kept} - {"lp64d"})
+    if odd:
+        run.notes.append(f"unusual ABI: {', '.join(odd)}")
+
+
+def _raw(phases: Phases) -> "BinaryIO":
+    return phases.output

@@ -1,0 +1,118 @@
+"""The agent's flags and environment, read once into one frozen value."""
+
+import argparse
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_atesor.core.plan import Platform, Target
+from pytest_atesor.errors import UsageError
+
+__all__ = ["Settings", "read_settings"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What one run is asked to do. ``kill_at`` is in epoch seconds, None without a deadline."""
+
+    url: str
+    ref: str | None
+    mirrors: tuple[str, ...]
+    max_attempts: int
+    force: bool
+    container: str
+    platform: Platform
+    target: Target
+    package: bool
+    engine: str
+    attempt_directory: Path | None
+    kill_at: float | None
+
+
+def read_settings(argv: Sequence[str], environ: Mapping[str, str], *, program: str = "atesor port") -> Settings:
+    """Return the settings. A bad flag ends the process with exit code 2, as argparse does; else raises UsageError."""
+    given = _parser(environ, program).parse_args(argv)
+    url = given.repo or given.url
+    if not url:
+        raise UsageError(f"{program}: no source given; name it with --repo URL")
+    directory = environ.get("ATESOR_ATTEMPT_DIR")
+    return Settings(
+        url=url,
+        ref=given.ref or environ.get("ATESOR_REF") or None,
+        mirrors=tuple(given.mirror) or _mirrors(environ.get("ATESOR_MIRRORS", "")),
+        max_attempts=given.max_attempts,
+        force=given.force,
+        container=given.container or f"atesor-port-{given.platform}",
+        platform=Platform(given.platform),
+        target=Target(given.target),
+        package=given.package,
+        engine=given.engine,
+        attempt_directory=Path(directory) if directory else None,
+        kill_at=_epoch(environ.get("ATESOR_RUN_DEADLINE", "")),
+    )
+
+
+def _parser(environ: Mapping[str, str], program: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=program,
+        description="Port one upstream package to riscv64 in a sandbox. Exit code 0: riscv64 output verified; "
+        "3: the commands passed, but nothing was proven; 1: failure; 2: a bad flag.",
+        allow_abbrev=False,
+    )
+    platforms, targets = [one.value for one in Platform], [one.value for one in Target]
+    parser.add_argument("url", nargs="?", help="the same as --repo")
+    parser.add_argument("--repo", metavar="URL", help="git repository or source tarball")
+    parser.add_argument("--ref", help="tag, branch or commit (default: ATESOR_REF, else the default branch)")
+    parser.add_argument(
+        "--mirror", action="append", default=[], metavar="URL", help="another place of the source, or deb:NAME; repeatable"
+    )
+    parser.add_argument("--max-attempts", type=_positive, default=5, metavar="N", help="build attempts (default: 5)")
+    parser.add_argument("--force", action="store_true", help="build even when an earlier result could be used")
+    parser.add_argument("--container", metavar="NAME", help="the sandbox's container name")
+    parser.add_argument(
+        "--platform", choices=platforms, default=_choice(environ, "ATESOR_PLATFORM", platforms, "debian"), help="default: debian"
+    )
+    parser.add_argument("--target", choices=targets, default=_choice(environ, "ATESOR_TARGET", targets, "qemu"), help="default: qemu")
+    parser.add_argument("--engine", choices=["auto", "docker", "podman"], default=environ.get("ATESOR_ENGINE") or "auto")
+    parser.add_argument("--package", action="store_true", help="write a zip of the products under workspace/packages/")
+    return parser
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, not {value}")
+    return value
+
+
+def _choice(environ: Mapping[str, str], name: str, allowed: Sequence[str], default: str) -> str:
+    value = environ.get(name) or default
+    if value not in allowed:
+        raise UsageError(f"{name}={value!r} is unknown; use one of {', '.join(allowed)}")
+    return value
+
+
+def _mirrors(text: str) -> tuple[str, ...]:
+    if not text:
+        return ()
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise UsageError(f"ATESOR_MIRRORS={text[:80]!r} is no JSON array of strings; correct or unset it")
+    return tuple(value)
+
+
+def _epoch(text: str) -> float | None:
+    if not text:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise UsageError(f"ATESOR_RUN_DEADLINE={text[:80]!r} is no time in epoch seconds; correct or unset it")
+    return value

@@ -1,0 +1,96 @@
+"""Shell scripts inside the sandbox, as the builder or as root, with their output on our own and kept for diagnosis."""
+
+import io
+import time
+from collections.abc import Mapping
+from typing import BinaryIO, Protocol
+
+from pytest_atesor.sandbox.interface import Completed, ExecSpec
+
+__all__ = ["Capture", "SandboxLike", "Shell"]
+
+_HEAD_BYTES = 128 * 1024
+_TAIL_BYTES = 1024 * 1024
+_NO_DEADLINE_S = 24 * 3600.0
+
+
+class SandboxLike(Protocol):
+    """What the agent needs of a sandbox."""
+
+    def run(
+        self, command: ExecSpec, *, timeout_s: float, sink: BinaryIO | None = None, tail_bytes: int = 65_536
+    ) -> Completed:
+        """Run a command to its end; raises SandboxError when the sandbox failed."""
+
+    def clear(self) -> None:
+        """Kill everything that runs inside."""
+
+    def set_network(self, *, enabled: bool) -> None:
+        """Connect or cut the network."""
+
+
+class Capture(io.RawIOBase):
+    """A sink that passes output on and keeps its first and last bytes, in bounded memory."""
+
+    def __init__(self, through: BinaryIO | None) -> None:
+        super().__init__()
+        self._through = through
+        self._head = bytearray()
+        self._tail = bytearray()
+
+    def writable(self) -> bool:
+        """Say that it can be written to."""
+        return True
+
+    def write(self, data: "bytes | bytearray | memoryview") -> int:  # type: ignore[override]  # the stub's buffer type needs Python 3.12
+        """Take all of ``data``."""
+        chunk = bytes(data)
+        if self._through is not None:
+            self._through.write(chunk)
+            self._through.flush()
+        room = _HEAD_BYTES - len(self._head)
+        if room > 0:
+            self._head += chunk[:room]
+            chunk = chunk[room:]
+        self._tail += chunk
+        if len(self._tail) > 2 * _TAIL_BYTES:
+            del self._tail[:-_TAIL_BYTES]
+        return len(data)
+
+    def text(self) -> str:
+        """Return what is kept as text, undecodable bytes replaced."""
+        return (bytes(self._head) + bytes(self._tail)).decode("utf-8", "replace")
+
+
+class Shell:
+    """Runs scripts in one sandbox until a deadline, given in seconds of the monotonic clock (None: a day)."""
+
+    def __init__(self, sandbox: SandboxLike, *, deadline: float | None, output: BinaryIO | None) -> None:
+        self.sandbox = sandbox
+        self.output = output
+        self._deadline = deadline
+        self._network: bool | None = None
+
+    def remaining_s(self) -> float:
+        """Return the seconds that a command may take."""
+        return _NO_DEADLINE_S if self._deadline is None else max(1.0, self._deadline - time.monotonic())
+
+    def script(
+        self,
+        text: str,
+        *,
+        user: str = "builder",
+        cwd: str = "/workspace",
+        environment: Mapping[str, str] | None = None,
+        sink: BinaryIO | None = None,
+        timeout_s: float | None = None,
+    ) -> Completed:
+        """Run ``text`` with ``sh -eu``. Output goes to ``sink``, by default nowhere but the result's tail."""
+        command = ExecSpec(argv=["sh", "-eu", "-c", text], user=user, cwd=cwd, env=dict(environment or {}))
+        return self.sandbox.run(command, timeout_s=min(timeout_s or self.remaining_s(), self.remaining_s()), sink=sink)
+
+    def set_network(self, *, enabled: bool) -> None:
+        """Connect or cut the network where it is not so already."""
+        if self._network is not enabled:
+            self.sandbox.set_network(enabled=enabled)
+            self._network = enabled

@@ -1,0 +1,172 @@
+"""A package's tree as the host may see it: names, kinds and sizes, read without following a symlink.
+
+The tree belongs to strangers and may change while it is read, so every directory is opened relative to its parent with
+``O_NOFOLLOW``, and depth, number of entries and bytes read are bounded. What the bounds cut is counted, never hidden.
+"""
+
+import os
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+__all__ = ["Entry", "Limits", "Tree", "open_inside", "read_tree"]
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much of a tree is looked at."""
+
+    depth: int = 40
+    entries: int = 300_000
+    text_bytes: int = 512 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One regular file: its size in bytes, whether anyone may execute it."""
+
+    size_bytes: int
+    executable: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tree:
+    """The regular files below ``root`` (``.git`` left out) and the names of its directories.
+
+    ``cut`` says how many entries the limits left out.
+    """
+
+    root: Path
+    files: Mapping[str, Entry]
+    directories: frozenset[str]
+    cut: int = 0
+    limits: Limits = field(default_factory=Limits)
+
+    def has(self, *names: str) -> bool:
+        """Say whether any of these relative paths is a regular file."""
+        return any(name in self.files for name in names)
+
+    def below(self, directory: str) -> Iterator[str]:
+        """Yield the paths of the files directly in ``directory``."""
+        for name in self.files:
+            if name.rpartition("/")[0] == directory:
+                yield name
+
+    def text(self, name: str) -> str:
+        """Return the first bytes of a file as text, "" when it cannot be read. Never follows a symlink."""
+        try:
+            with open_inside(self.root, name) as handle, os.fdopen(os.dup(handle), "rb") as stream:
+                return stream.read(self.limits.text_bytes).decode("utf-8", "replace")
+        except OSError:
+            return ""
+
+
+@contextmanager
+def open_inside(root: Path, name: str) -> Iterator[int]:
+    """Open the regular file ``name`` below ``root`` for reading, each component without following symlinks.
+
+    Yields a file descriptor. Raises OSError for anything that is no regular file or not inside.
+    """
+    parts = name.split("/")
+    if any(part in {"", ".", ".."} for part in parts):
+        raise OSError(f"not a plain relative path: {name!r}")
+    held: list[int] = []
+    try:
+        held.append(os.open(root, _DIRECTORY))
+        for part in parts[:-1]:
+            held.append(os.open(part, _DIRECTORY, dir_fd=held[-1]))  # noqa: PERF401 - each needs the one before it
+        held.append(os.open(parts[-1], _FILE, dir_fd=held[-1]))
+        if not stat.S_ISREG(os.fstat(held[-1]).st_mode):
+            raise OSError(f"not a regular file: {name!r}")
+        yield held[-1]
+    finally:
+        for handle in held:
+            os.close(handle)
+
+
+class _Walk:
+    """One bounded walk; collects files and directories."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.files: dict[str, Entry] = {}
+        self.directories: set[str] = set()
+        self.cut = 0
+
+    def enter(self, handle: int, parts: list[str], prefix: str = "") -> None:
+        """Visit the directory ``parts`` below ``handle``, if it is one."""
+        if not parts:
+            self.visit(handle, prefix, prefix.count("/"))
+            return
+        try:
+            child = os.open(parts[0], _DIRECTORY, dir_fd=handle)
+        except OSError:
+            return
+        try:
+            self.enter(child, parts[1:], f"{prefix}{parts[0]}/")
+        finally:
+            os.close(child)
+
+    def visit(self, handle: int, prefix: str, depth: int) -> None:
+        """Record the directory open as ``handle``; a directory that cannot be opened is skipped."""
+        children: list[str] = []
+        with os.scandir(handle) as found:
+            for entry in found:
+                if len(self.files) + len(self.directories) >= self.limits.entries:
+                    self.cut += 1
+                    continue
+                self._record(entry, prefix, children)
+        for name in sorted(children):
+            if depth >= self.limits.depth:
+                self.cut += 1
+                continue
+            try:
+                child = os.open(name, _DIRECTORY, dir_fd=handle)
+            except OSError:
+                self.cut += 1
+                continue
+            try:
+                self.visit(child, f"{prefix}{name}/", depth + 1)
+            finally:
+                os.close(child)
+
+    def _record(self, entry: "os.DirEntry[str]", prefix: str, children: list[str]) -> None:
+        try:
+            facts = entry.stat(follow_symlinks=False)
+        except OSError:
+            self.cut += 1
+            return
+        if stat.S_ISDIR(facts.st_mode):
+            if entry.name != ".git":
+                self.directories.add(prefix + entry.name)
+                children.append(entry.name)
+        elif stat.S_ISREG(facts.st_mode):
+            self.files[prefix + entry.name] = Entry(
+                size_bytes=facts.st_size, executable=bool(facts.st_mode & 0o111)
+            )
+
+
+def read_tree(root: Path, limits: Limits | None = None, *, below: Iterable[str] = ("",)) -> Tree:
+    """List the tree below ``root``, or only its directories ``below``; names stay relative to ``root``.
+
+    Of ``below`` what is not there is left out. Raises OSError when ``root`` itself is no readable directory.
+    """
+    walk = _Walk(limits or Limits())
+    handle = os.open(root, _DIRECTORY)
+    try:
+        for place in below:
+            walk.enter(handle, [part for part in place.split("/") if part])
+    finally:
+        os.close(handle)
+    return Tree(
+        root=root,
+        files=walk.files,
+        directories=frozenset(walk.directories),
+        cut=walk.cut,
+        limits=walk.limits,
+    )

@@ -1,0 +1,117 @@
+"""Where things are inside the sandbox, and the scripts that lay out a fresh attempt there."""
+
+from collections.abc import Iterable
+
+from pytest_atesor.porter.builders.interface import Tweak
+from pytest_atesor.porter.builders.shared import quote, words
+
+__all__ = ["BUILD_ROOT", "HOME", "STAGE_ROOT", "attempt_environment", "fresh_tree_script", "prepare_script", "wrapper_script"]
+
+HOME = "/workspace/home"
+BUILD_ROOT = "/workspace/build"
+STAGE_ROOT = "/workspace/stage"
+_WRAPPERS = f"{HOME}/wrappers"
+
+_C_COMPILERS = ("cc", "gcc", "gcc-14", "riscv64-linux-gnu-gcc", "c99", "c89", "clang")
+_CXX_COMPILERS = ("c++", "g++", "g++-14", "riscv64-linux-gnu-g++", "clang++")
+
+# Each x86 header becomes the portable implementation's, where there is one; idirafter lets real ones win.
+_SIMD_HEADERS = r"""
+mkdir -p /workspace/home/simd-headers; cd /workspace/home/simd-headers
+while read -r one path; do
+  printf '#define SIMDE_ENABLE_NATIVE_ALIASES\n#include <simde/x86/%s.h>\n' "$path" > "$one.h"
+done <<'LIST'
+mmintrin mmx
+xmmintrin sse
+emmintrin sse2
+pmmintrin sse3
+tmmintrin ssse3
+smmintrin sse4.1
+nmmintrin sse4.2
+wmmintrin clmul
+immintrin avx2
+x86intrin avx2
+LIST
+cd - >/dev/null
+"""
+
+_PREPARE = {
+    "simd-headers": _SIMD_HEADERS,
+    "executable-bits": (
+        "find . -type f \\( -name '*.sh' -o -name configure -o -name '*.pl' -o -name '*.py' -o ! -name '*.*' \\) "
+        "-exec sh -c 'for one; do head -c2 \"$one\" | grep -q \"^#!\" && chmod +x \"$one\"; done; :' sh {} +\n"
+    ),
+    "cargo-lock": "find . -name Cargo.lock -exec rm -f {} +\n",
+}
+
+
+def attempt_environment(tweak: Tweak) -> dict[str, str]:
+    """Return the environment of a build's steps."""
+    environment = {
+        "HOME": HOME,
+        "LC_ALL": "C.UTF-8",
+        "TERM": "dumb",
+        "CI": "true",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GOTOOLCHAIN": "local",
+        "GOTELEMETRY": "off",
+        "CARGO_TERM_COLOR": "never",
+        "CARGO_HOME": f"{HOME}/.cargo",
+        "FORCE_UNSAFE_CONFIGURE": "1",
+        "ATESOR_STAGE": STAGE_ROOT,
+    }
+    environment.update(tweak.environment)
+    return environment
+
+
+def fresh_tree_script(name: str, *, same_times: bool) -> str:
+    """Return builder's script that makes ``/workspace/build/<name>`` a clean copy of the fetched tree.
+
+    With ``same_times`` every file gets one time stamp: a checkout has random ones, which make generated files look
+    outdated and start a regeneration that nobody asked for.
+    """
+    target = quote(f"{BUILD_ROOT}/{name}")
+    touch = f"find {target} -not -path '*/.git/*' -exec touch -h -d @1600000000 {{}} +\n" if same_times else ""
+    return (
+        f"rm -rf {BUILD_ROOT}/* {BUILD_ROOT}/.[!.]* {STAGE_ROOT}/* {_WRAPPERS}\n"
+        f"cp -a --reflink=auto {quote(f'/workspace/src/{name}')} {target}\n{touch}"
+    )
+
+
+def prepare_script(prepare: Iterable[str]) -> str:
+    """Return builder's script, run in the fresh tree, for the edits that fixes ask for; words of builders are theirs."""
+    return "".join(_PREPARE.get(one, "") for one in prepare)
+
+
+def wrapper_script(tweak: Tweak) -> str:
+    """Return builder's script that puts a wrapper in front of every compiler; "" when no fix needs one."""
+    if not (tweak.compiler_add or tweak.compiler_drop or tweak.c_add or tweak.cxx_add):
+        return ""
+    common = tweak.compiler_add
+    return f"mkdir -p {_WRAPPERS}\n" + "".join(
+        _one_wrapper(name, tweak.compiler_drop, (*extra, *common))
+        for names, extra in ((_C_COMPILERS, tweak.c_add), (_CXX_COMPILERS, tweak.cxx_add))
+        for name in names
+    )
+
+
+def _one_wrapper(name: str, drop: tuple[str, ...], add: tuple[str, ...]) -> str:
+    patterns = "|".join(_shell_pattern(one) for one in drop)
+    choose = (
+        f'for one; do shift; case $one in {patterns}) ;; *) set -- "$@" "$one";; esac; done\n' if patterns else ""
+    )
+    real = {"clang": "gcc", "clang++": "g++"}.get(name, name)
+    return (
+        f"if [ -x /usr/bin/{real} ]; then cat > {_WRAPPERS}/{name} <<'WRAPPER'\n#!/bin/sh\n{choose}"
+        f"exec /usr/bin/{real} \"$@\"{words(add)}\nWRAPPER\nchmod +x {_WRAPPERS}/{name}; fi\n"
+    )
+
+
+def _shell_pattern(flag: str) -> str:
+    """Quote a flag for ``case`` but keep a trailing asterisk as a pattern."""
+    return f"{quote(flag[:-1])}*" if flag.endswith("*") else quote(flag)
+
+
+def with_wrappers(script: str) -> str:
+    """Return ``script`` with the compilers' wrappers in front of PATH, where there are any."""
+    return f'PATH="{_WRAPPERS}:$PATH"; export PATH\n{script}'

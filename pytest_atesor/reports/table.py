@@ -1,0 +1,123 @@
+"""The final report of a batch as text: every package, the counts, and an honest pass rate."""
+
+import io
+from collections.abc import Sequence
+from typing import Final
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from pytest_atesor.core.ledger import Counts, Ledger, count_states
+from pytest_atesor.core.outcome import Status
+from pytest_atesor.core.summary import SummaryRow, summarize
+from pytest_atesor.core.text import sanitize_line
+
+__all__ = ["format_headline", "format_report", "format_table"]
+
+_STYLES: Final = {
+    Status.PASS: "green",
+    Status.UNVERIFIED: "yellow",
+    Status.FAIL: "red",
+    Status.TIMEOUT: "magenta",
+    Status.SKIPPED: "cyan",
+}
+_NARROWEST: Final = 40
+
+
+def format_report(
+    ledger: Ledger, *, width: int, color: bool = False, log_directory: str = "output/batch_logs"
+) -> str:
+    """Return the whole final report: the table of the selected cases, then the headline. No final newline."""
+    selected = {case.case_id for case in ledger.selected}
+    rows = [row for row in summarize(ledger, {}) if row.case.case_id in selected]
+    counts = count_states(ledger.state(row.case.case_id) for row in rows)
+    parts = [
+        format_table(rows, width=width, color=color, log_directory=log_directory),
+        format_headline(counts),
+    ]
+    left_out = len(ledger.plan.cases) - len(selected)
+    if left_out:
+        parts.append(f"{left_out} of {len(ledger.plan.cases)} planned cases were not selected")
+    return "\n\n".join(part for part in parts[:2] if part) + "".join(f"\n{part}" for part in parts[2:])
+
+
+def format_headline(counts: Counts) -> str:
+    """Return the counts per status and the pass rate, in two or three lines.
+
+    The rate is PASS over the cases that ran; failures of the environment stay in it and are named apart.
+    """
+    total = sum(counts.by_status.values()) + counts.open
+    by_status = ", ".join(f"{counts.by_status[status]} {status.value}" for status in Status)
+    lines = [f"{total} package{'' if total == 1 else 's'}: {by_status}"]
+    if counts.open:
+        lines[0] += f", {counts.open} without an outcome"
+    passed = counts.by_status[Status.PASS]
+    if counts.pass_rate is None:
+        lines.append("pass rate: none, no package ran")
+    else:
+        lines.append(
+            f"pass rate {passed}/{counts.ran} = {_percent(passed, counts.ran)} %, verified passes only"
+        )
+    if counts.environment:
+        lines.append(
+            f"{counts.environment} FAIL of the environment: the package is not to blame, run it again"
+        )
+    return "\n".join(lines)
+
+
+def format_table(
+    rows: Sequence[SummaryRow], *, width: int, color: bool = False, log_directory: str = "output/batch_logs"
+) -> str:
+    """Return one table row per case in ``width`` columns: package, status, seconds, cause, reason and log.
+
+    Long words are folded, never lost. Without ``color`` the text has no escape sequence. Empty without rows.
+    """
+    if not rows:
+        return ""
+    width = max(width, _NARROWEST)
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    table.add_column("PACKAGE", overflow="fold", max_width=max(10, width // 4))
+    table.add_column("STATUS", no_wrap=True)
+    table.add_column("SECONDS", justify="right", no_wrap=True)
+    table.add_column("CAUSE", no_wrap=True)
+    table.add_column("REASON AND LOG", overflow="fold", ratio=1)
+    for row in rows:
+        table.add_row(*_cells(row, log_directory))
+    file = io.StringIO()
+    console = Console(
+        file=file,
+        width=width,
+        force_terminal=color,
+        color_system="standard" if color else None,
+        no_color=not color,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
+    console.print(table)
+    return "\n".join(line.rstrip() for line in file.getvalue().rstrip("\n").split("\n"))
+
+
+def _cells(row: SummaryRow, log_directory: str) -> tuple[Text, ...]:
+    outcome = row.outcome
+    status = outcome.status
+    shown = status.value if status else outcome.state.replace("_", " ")
+    record = outcome.record
+    log = f"{log_directory}/{row.case.case_id}.log" if record else ""
+    details = [sanitize_line(outcome.reason), log] if status is not Status.PASS else [log]
+    return (
+        Text(sanitize_line(row.case.label)),
+        Text(shown, style=_STYLES[status] if status else ""),
+        Text(f"{record.duration_s:.1f}" if record else ""),
+        Text(outcome.cause.value if outcome.cause else ""),
+        Text("\n".join(line for line in details if line)),
+    )
+
+
+def _percent(part: int, whole: int) -> str:
+    """Return a percentage with one decimal that says 100.0 only for all and 0.0 only for none."""
+    rounded = f"{100 * part / whole:.1f}"
+    if part < whole and rounded == "100.0":
+        return "99.9"
+    return "0.1" if part and rounded == "0.0" else rounded

@@ -1,0 +1,37 @@
+#!/bin/sh
+# bootstrap.sh SUITE HOST-ARCH OUT.tar [MIRROR]: makes the sandbox's root file system from packages alone.
+# Needs mmdebstrap and arch-test on the host, riscv64 emulation, and root or a subordinate id range. Temporary files
+# go below TMPDIR. Without MIRROR, mmdebstrap chooses the distribution's own. OUT.tar.versions tells what is inside.
+set -eu
+
+suite=$1 host=$2 out=$3 mirror=${4:-}
+here=$(dirname "$(readlink -f "$0")")
+recipe=$(basename "$here")
+native=$out.native
+
+# bootstrap ARCH SCRIPT TARGET OPTION...: a minimal system in which SCRIPT of the recipe has run
+bootstrap() {
+    architecture=$1 script=$2 target=$3
+    shift 3
+    mmdebstrap --arch="$architecture" --variant=minbase --format=tar \
+        --skip=cleanup/apt/lists --aptopt='Acquire::Languages "none"' \
+        --customize-hook="copy-in '$here' /" \
+        --customize-hook="chroot \"\$1\" sh '/$recipe/$script'" \
+        --customize-hook="rm -r \"\$1/$recipe\"" \
+        "$@" \
+        "$suite" "$target" ${mirror:+"$mirror"}
+}
+
+echo "bootstrap: native tools ($host)"
+bootstrap "$host" native-tree.sh "$native"
+
+# The native tools are unpacked into the new system before its packages are configured, and not mounted: whatever
+# goes wrong and is cleaned up, nothing outside can be touched.
+echo "bootstrap: riscv64 system"
+bootstrap riscv64 root.sh "$out" \
+    --extract-hook='mkdir -p "$1/native" "$1/var/lib/dpkg"' \
+    --extract-hook="tar-in '$native' /native" \
+    --extract-hook='chroot "$1" sh /native/attach.sh' \
+    --extract-hook='chroot "$1" /native/shim.sh on' \
+    --customize-hook="download /etc/atesor-versions '$out.versions'"
+rm -f "$native"

@@ -1,0 +1,145 @@
+#!/bin/sh
+# root.sh: turns the Debian-like riscv64 system it runs in (as root) into the sandbox. The recipe's other files stand
+# in this script's directory; /native, when there is one, has been attached already.
+set -eu
+
+here=$(dirname "$(readlink -f "$0")")
+export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8
+target=riscv64gc-unknown-linux-gnu
+
+say() { echo "root: $*"; }
+
+configure_packages() {
+    mkdir -p /etc/dpkg/dpkg.cfg.d /etc/apt/apt.conf.d
+    {
+        for directory in doc man info locale; do
+            echo "path-exclude=/usr/share/$directory/*"
+        done
+        echo 'path-include=/usr/share/locale/locale.alias'
+        # nobody needs this file system after a power failure
+        echo force-unsafe-io
+    } > /etc/dpkg/dpkg.cfg.d/sandbox
+    cat > /etc/apt/apt.conf.d/90sandbox << 'EOF'
+APT::Install-Recommends "false";
+APT::Get::Assume-Yes "true";
+Acquire::Retries "3";
+Acquire::Languages "none";
+Acquire::http::Timeout "30";
+Acquire::https::Timeout "30";
+Dpkg::Use-Pty "0";
+Dpkg::Options { "--force-confdef"; "--force-confold"; };
+EOF
+    # no package may start a service in here
+    printf '#!/bin/sh\nexit 101\n' > /usr/sbin/policy-rc.d
+    chmod 755 /usr/sbin/policy-rc.d
+}
+
+# Source packages come from the mirror that is configured already, in either of apt's formats.
+configure_sources() {
+    list=/etc/apt/sources.list
+    if [ -s "$list" ] && ! grep -q '^deb-src ' "$list"; then
+        sed -n 's/^deb /deb-src /p' "$list" > "$list.src"
+        cat "$list.src" >> "$list"
+        rm "$list.src"
+    fi
+    for file in /etc/apt/sources.list.d/*.sources; do
+        [ ! -e "$file" ] || sed -i 's/^Types: deb$/Types: deb deb-src/' "$file"
+    done
+    apt-get -q update
+    add_updates
+}
+
+# Some mirrors carry stable updates without riscv64, or are in the middle of a change: then do without.
+add_updates() {
+    codename=$(. /etc/os-release && echo "$VERSION_CODENAME")
+    list=/etc/apt/sources.list
+    grep -q "^deb .*debian.* $codename main" "$list" 2> /dev/null || return 0
+    ! grep -q "$codename-updates" "$list" || return 0
+    sed -n "s/^\(deb.* \)$codename main/\1$codename-updates main/p" "$list" > "$list.d/updates.list"
+    apt-get -q update || { rm "$list.d/updates.list"; say "no $codename-updates here"; apt-get -q update; }
+}
+
+install_packages() {
+    # shellcheck disable=SC2046 # words are meant to split: one package each
+    apt-get -q -y --no-install-recommends install $(sed -e '/^#/d' "$here/debian.packages")
+    # the package cache stays on with the sandbox; what the image itself needed is of no use there
+    apt-get clean
+    rm -f /etc/apt/apt.conf.d/docker-clean
+}
+
+# Go and Rust come from /native under names that win over packages of the sandbox itself.
+configure_languages() {
+    [ -d /native ] || return 0
+    for tool in go gofmt cargo rustdoc; do
+        ln -sfn "/native/usr/bin/$tool" "/usr/local/bin/$tool"
+    done
+    # called directly, rustc compiles for riscv64 unless told otherwise; Cargo calls the native one itself
+    cat > /usr/local/bin/rustc << EOF
+#!/bin/sh
+case " \$* " in
+*" --target"* | *" -vV "* | *" -V "* | *" --version "*) exec /native/usr/bin/rustc "\$@" ;;
+esac
+exec /native/usr/bin/rustc --target $target -C linker=gcc "\$@"
+EOF
+    chmod 755 /usr/local/bin/rustc
+    mkdir -p /.cargo
+    host=$(/native/usr/bin/rustc -vV | sed -n 's/^host: //p')
+    cat > /.cargo/config.toml << EOF
+[build]
+target = "$target"
+rustc = "/native/usr/bin/rustc"
+[target.$target]
+linker = "gcc"
+[target.$host]
+linker = "/native/host-cc"
+[env]
+PKG_CONFIG_ALLOW_CROSS = "1"
+EOF
+    install_rust_library
+}
+
+# Rust's standard library for riscv64, of the very version of the native compiler; its package would bring a second,
+# emulated compiler along.
+install_rust_library() {
+    owner=$(cat /native/rust-library)
+    directory=$(mktemp -d)
+    (
+        cd "$directory"
+        apt-get -q -o APT::Sandbox::User=root download "$owner"
+        dpkg-deb --fsys-tarfile "$owner"_*.deb | tar -x --wildcards "./usr/lib/rustlib/$target"
+    )
+    rm -rf "/native/usr/lib/rustlib/$target"
+    mv "$directory/usr/lib/rustlib/$target" /native/usr/lib/rustlib/
+    rm -rf "$directory"
+}
+
+add_user() {
+    useradd --uid 1000 --create-home --shell /bin/bash builder
+    mkdir -p /workspace
+}
+
+install_init() {
+    if [ -x /native/usr/bin/atesor-init ]; then
+        ln -sfn /native/usr/bin/atesor-init /sbin/atesor-init
+    else
+        gcc -O2 -Wall -static -o /sbin/atesor-init "$here/init.c"
+    fi
+}
+
+# What the image is, for those who decide whether to build it again: one NAME=VERSION a line.
+record_versions() {
+    {
+        echo "gcc=$(gcc -dumpfullversion)"
+        echo "go=$(go version | sed 's/^go version go\([^ ]*\) .*/\1/')"
+        echo "cargo=$(cargo --version | cut -d' ' -f2)"
+    } > /etc/atesor-versions
+    cat /etc/atesor-versions
+}
+
+configure_packages
+configure_sources
+install_packages
+configure_languages
+add_user
+install_init
+record_versions

@@ -1,0 +1,141 @@
+"""The runner of ports: one agent process per case, by the contract that every agent shares.
+
+The agent gets its flags and environment, the process runner does the rest, ``result.json`` is read as a
+stranger's file, and :mod:`pytest_atesor.core.port_outcome` decides what it all means.
+"""
+
+import json
+import os
+import stat
+import sys
+from pathlib import Path
+from typing import Final, cast, final
+
+from pytest_atesor.core.plan import Case, Target
+from pytest_atesor.core.port_outcome import AgentResult, NoResult, decide_port_end, parse_agent_result
+from pytest_atesor.errors import BadInputError
+from pytest_atesor.runners.interface import AttemptContext, AttemptEnd
+from pytest_atesor.runners.process import ChildSpec, run_child
+
+__all__ = ["DEFAULT_AGENT", "PortRunner", "plan_agent_argv", "plan_agent_environment", "read_agent_result"]
+
+DEFAULT_AGENT: Final = (sys.executable, "-m", "pytest_atesor.porter")
+"""The built-in agent."""
+
+_RESULT_NAME: Final = "result.json"
+_RESULT_LIMIT_BYTES: Final = 4 * 1024 * 1024
+_DEFAULT_MAX_ATTEMPTS: Final = 5
+# They describe this pytest process; an agent that runs pytest itself must not take them for its own.
+_OWN_PREFIXES: Final = ("PYTEST_XDIST_", "PYTEST_CURRENT_TEST", "PYTEST_VERSION")
+# Set for this case or not at all, whatever we inherited.
+_PER_CASE: Final = ("ATESOR_REF", "ATESOR_MIRRORS")
+
+
+@final
+class PortRunner:
+    """Runs "port" cases."""
+
+    __slots__ = ()
+
+    @property
+    def kind(self) -> str:
+        """The kind of its cases."""
+        return "port"
+
+    def run(self, case: Case, context: AttemptContext) -> AttemptEnd:
+        """Run the agent to its end and return what came of it. Raises nothing that the agent can cause."""
+        end = run_child(
+            ChildSpec(
+                argv=plan_agent_argv(case, context),
+                env=plan_agent_environment(case, context),
+                cwd=context.cwd,
+                log_path=context.log_path,
+                deadline=context.deadline,
+                term_grace_s=context.term_grace_s,
+                output_cap_bytes=context.output_cap_bytes,
+                end_at_output_cap=context.end_at_output_cap,
+            ),
+            stop=context.stop,
+        )
+        result = read_agent_result(context.attempt_dir)
+        status, cause, reason = decide_port_end(end, result)
+        notes = [result.note] if isinstance(result, NoResult) and result.note else []
+        if end.log_error is not None:
+            notes.append(f"the log is incomplete: {end.log_error}")
+        return AttemptEnd(
+            status=status,
+            cause=cause,
+            reason=reason,
+            exit_code=end.exit_code,
+            duration_s=end.duration_s,
+            log_bytes=end.log_bytes,
+            log_dropped_bytes=end.dropped_bytes,
+            leaks=end.leaks,
+            notes=tuple(notes),
+            result=result.document if isinstance(result, AgentResult) else None,
+        )
+
+
+def plan_agent_argv(case: Case, context: AttemptContext) -> tuple[str, ...]:
+    """Return the agent's whole command line, as the contract spells it."""
+    spec = case.spec
+    attempts = cast("int", spec.get("max_attempts", _DEFAULT_MAX_ATTEMPTS))
+    return (
+        *context.agent,
+        *("--repo", cast("str", spec["url"])),
+        *("--max-attempts", str(attempts)),
+        "--force",
+        *("--container", context.slot),
+        *("--platform", context.platform.value),
+        *(("--target", Target.NATIVE.value) if context.target is Target.NATIVE else ()),
+        *(("--package",) if context.package else ()),
+    )
+
+
+def plan_agent_environment(case: Case, context: AttemptContext) -> dict[str, str]:
+    """Return the agent's whole environment: what the context has, and the contract's variables over it.
+
+    Platform and target are spelled out, so that an ATESOR_TARGET of the user's cannot undo a ``--target``
+    of the batch. A Python agent writes unbuffered, else its last words would be lost with it.
+    """
+    environment = {
+        name: value
+        for name, value in context.environ.items()
+        if name not in _PER_CASE and not name.startswith(_OWN_PREFIXES)
+    }
+    environment.setdefault("PYTHONUNBUFFERED", "1")
+    environment |= {
+        "ATESOR_RUN_DEADLINE": str(int(context.deadline_epoch)),
+        "ATESOR_ATTEMPT_DIR": str(context.attempt_dir),
+        "ATESOR_ENGINE": context.engine,
+        "ATESOR_STATE_DIR": str(context.state_dir),
+        "ATESOR_PLATFORM": context.platform.value,
+        "ATESOR_TARGET": context.target.value,
+    }
+    if ref := case.spec.get("ref"):
+        environment["ATESOR_REF"] = cast("str", ref)
+    if mirrors := case.spec.get("mirrors"):
+        environment["ATESOR_MIRRORS"] = json.dumps(mirrors)
+    return environment
+
+
+def read_agent_result(attempt_dir: Path) -> AgentResult | NoResult:
+    """Return what the agent left in ``result.json``: a regular file of at most 4 MiB, or it is ignored."""
+    try:
+        # A link could point at anybody's file, and a FIFO would block us.
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        descriptor = os.open(attempt_dir / _RESULT_NAME, flags)
+    except FileNotFoundError:
+        return NoResult()
+    except OSError as error:
+        return NoResult(f"{_RESULT_NAME} is ignored: {error.strerror}")
+    with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor, not a path
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return NoResult(f"{_RESULT_NAME} is ignored: it is no regular file")
+        data = file.read(_RESULT_LIMIT_BYTES + 1)
+    if len(data) > _RESULT_LIMIT_BYTES:
+        return NoResult(f"{_RESULT_NAME} is ignored: it is larger than {_RESULT_LIMIT_BYTES} bytes")
+    try:
+        return parse_agent_result(data, _RESULT_NAME)
+    except BadInputError as error:
+        return NoResult(f"{_RESULT_NAME} is ignored: {error}")

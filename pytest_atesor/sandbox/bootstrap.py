@@ -1,0 +1,158 @@
+"""Bootstraps an image archive from the distribution's packages, where no registry answers.
+
+Needs mmdebstrap, riscv64 emulation, and root or a subordinate id range. The mirror is the one that this
+machine's apt is configured for; else mmdebstrap's own default.
+"""
+
+import datetime as dt
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from pytest_atesor.core.plan import Platform
+from pytest_atesor.errors import SetupError
+from pytest_atesor.sandbox import recipe
+from pytest_atesor.sandbox.archive import ImageSettings, write_archive
+
+__all__ = ["bootstrap_archive", "parse_debian_mirror"]
+
+_TOOLS: Mapping[str, str] = {"mmdebstrap": "mmdebstrap", "arch-test": "arch-test", "zstd": "zstd"}
+_TARGET_FORMAT = "$(LABEL)|$(COMPONENT)|$(REPO_URI)"
+_STEP = "bootstrap: "
+_TERM_WAIT_S = 30.0
+_SHARED_SCRATCH = Path("/var/tmp")  # noqa: S108 - the ids of mmdebstrap's user namespace may not enter ours
+
+
+def bootstrap_archive(
+    platform: Platform, archive: Path, *, tag: str, digest: str, progress: Callable[[str], None]
+) -> None:
+    """Write the platform's image archive (zstd); it appears only when complete.
+
+    Raises SetupError naming the missing package or the log.
+    """
+    host = recipe.host_architecture()
+    if host is None:
+        raise SetupError(
+            "native tools exist for amd64 and arm64 hosts only; use a machine of one of these kinds"
+        )
+    _require_tools()
+    log = archive.parent / f"{platform}-build.log"
+    progress(f"building the {platform} image from {platform} packages, some minutes; log: {log}")
+    with _temporary(archive.parent) as directory:
+        root = directory / "root.tar"
+        script = recipe.recipe_directory() / "bootstrap.sh"
+        argv = ["sh", str(script), recipe.BOOTSTRAP_SUITES[platform], host, str(root)]
+        if platform is Platform.DEBIAN and (mirror := _read_debian_mirror()):
+            argv.append(mirror)
+        _run_logged(argv, log, scratch=directory if os.geteuid() == 0 else _SHARED_SCRATCH, progress=progress)
+        versions = Path(f"{root}.versions").read_text(encoding="utf-8")
+        created = int(time.time())
+        settings = ImageSettings(
+            tag=tag,
+            environment=recipe.ENVIRONMENT,
+            labels=recipe.format_labels(digest=digest, created_s=created, versions=versions),
+            created=dt.datetime.fromtimestamp(created, dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        )
+        progress(f"packing the {platform} image ({versions.replace(chr(10), ' ').strip()})")
+        _pack(root, directory / archive.name, settings)
+        (directory / archive.name).replace(archive)
+
+
+def parse_debian_mirror(targets: str) -> str | None:
+    """Return the mirror in ``apt-get indextargets`` lines of LABEL|COMPONENT|URI.
+
+    The label is "Debian" for the main archive only; security and backports have their own.
+    """
+    for line in targets.splitlines():
+        label, component, uri = [*line.split("|"), "", ""][:3]
+        if label == "Debian" and component == "main" and uri.startswith(("http://", "https://")):
+            return uri.rstrip("/")
+    return None
+
+
+def _read_debian_mirror() -> str | None:
+    try:
+        ended = subprocess.run(
+            ["apt-get", "indextargets", "--format", _TARGET_FORMAT, "Created-By: Packages"],  # noqa: S607 - PATH
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return parse_debian_mirror(ended.stdout)
+
+
+def _require_tools() -> None:
+    missing = [package for program, package in _TOOLS.items() if shutil.which(program) is None]
+    if missing:
+        raise SetupError(
+            f"the image cannot be bootstrapped without {', '.join(missing)}; "
+            f"apt-get install {' '.join(missing)}"
+        )
+
+
+@contextmanager
+def _temporary(parent: Path) -> Iterator[Path]:
+    """Yield a directory that is removed in the end; what a killed build left behind is removed first."""
+    for left in parent.glob("build-*"):
+        shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="build-", dir=parent) as directory:
+        yield Path(directory)
+
+
+def _run_logged(argv: list[str], log: Path, *, scratch: Path, progress: Callable[[str], None]) -> None:
+    """Run the bootstrap in its own session, output to ``log``, its step lines to ``progress``."""
+    with log.open("wb") as written:
+        process = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "TMPDIR": str(scratch), "LC_ALL": "C.UTF-8"},
+            start_new_session=True,
+        )
+        last = b""
+        try:
+            for line in process.stdout or ():
+                written.write(line)
+                last = line.strip() or last
+                if line.startswith(_STEP.encode()):
+                    progress(line.decode(errors="replace").removeprefix(_STEP).rstrip())
+            process.wait()
+        except BaseException:
+            _end_session(process)
+            raise
+    if process.returncode != 0:
+        raise SetupError(
+            f"the image could not be bootstrapped ({last.decode(errors='replace')[:200]}); see {log}"
+        )
+
+
+def _end_session(process: "subprocess.Popen[bytes]") -> None:
+    """End the bootstrap with all its children; it is given time to take down what it set up."""
+    os.killpg(process.pid, signal.SIGTERM)
+    try:
+        process.wait(timeout=_TERM_WAIT_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _pack(root: Path, target: Path, settings: ImageSettings) -> None:
+    with subprocess.Popen(
+        ["zstd", "-q", "-1", "-T0", "-o", str(target)],  # noqa: S607 - PATH
+        stdin=subprocess.PIPE,
+    ) as packer:
+        if packer.stdin is not None:
+            write_archive(root, packer.stdin, settings)
+    if packer.returncode != 0:
+        raise SetupError(f"the image archive {target} could not be written; is {target.parent} full?")

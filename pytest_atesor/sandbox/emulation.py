@@ -1,0 +1,103 @@
+"""Finds out whether this machine's kernel runs riscv64 programs, and if not, what to do about it."""
+
+import os
+import platform as host_platform
+import struct
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from pytest_atesor.errors import SetupError
+
+__all__ = ["BINFMT", "RISCV64_PROGRAM", "check_emulation", "explain_binfmt", "is_runnable", "read_handlers"]
+
+BINFMT: Final = Path("/proc/sys/fs/binfmt_misc")
+
+_INSTALL: Final = "apt-get install qemu-user-static binfmt-support (or qemu-user-binfmt on newer releases)"
+_MACHINE: Final = "f300"  # EM_RISCV, little endian, as the kernel shows it in hexadecimal
+
+
+def _make_program() -> bytes:
+    """Return the smallest riscv64 program: it ends with exit code 0."""
+    code = struct.pack("<III", 0x05D00893, 0x00000513, 0x00000073)  # li a7, 93; li a0, 0; ecall
+    base, start = 0x10000, 64 + 56
+    identification = b"\x7fELF\x02\x01\x01" + bytes(9)
+    header = struct.pack("<HHIQQQIHHHHHH", 2, 0xF3, 1, base + start, 64, 0, 0, 64, 56, 1, 0, 0, 0)
+    segment = struct.pack("<IIQQQQQQ", 1, 5, 0, base, base, start + len(code), start + len(code), 0x1000)
+    return identification + header + segment + code
+
+
+RISCV64_PROGRAM: Final = _make_program()
+
+
+def check_emulation() -> None:
+    """Return when riscv64 programs run here, in containers too. Raises SetupError that names the fix."""
+    if host_platform.machine() == "riscv64":
+        return
+    handlers = read_handlers(BINFMT)
+    runnable = is_runnable(RISCV64_PROGRAM)
+    if runnable and handlers is None:
+        return  # registered, but not to be seen from here (this is a container)
+    problem = explain_binfmt(handlers)
+    if problem is None and not runnable:
+        problem = "the registered emulator does not run; " + _INSTALL.replace(
+            "install", "install --reinstall"
+        )
+    if problem is not None:
+        raise SetupError(
+            f"this machine does not run riscv64 programs: {problem}; ./bootstrap setup does it for you"
+        )
+
+
+def is_runnable(program: bytes) -> bool:
+    """Tell whether the kernel runs that program and it ends with exit code 0."""
+    descriptor, name = tempfile.mkstemp(prefix="atesor-riscv64-")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(program)
+        Path(name).chmod(0o700)
+        ended = subprocess.run([name], stdin=subprocess.DEVNULL, capture_output=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    else:
+        return ended.returncode == 0
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+def read_handlers(directory: Path) -> Mapping[str, str] | None:
+    """Return the text of every registered handler and of "status"; None when binfmt_misc is not mounted."""
+    if not (directory / "status").exists():
+        return None
+    found = {}
+    for file in directory.iterdir():
+        if file.name != "register":
+            found[file.name] = file.read_text(encoding="utf-8", errors="replace")
+    return found
+
+
+def explain_binfmt(handlers: Mapping[str, str] | None) -> str | None:
+    """Say what is wrong with the registered handlers and how to mend it; None when containers are served."""
+    if handlers is None:
+        return f"binfmt_misc is not mounted; mount -t binfmt_misc binfmt_misc {BINFMT}"
+    if not handlers.get("status", "").startswith("enabled"):
+        return f"binfmt_misc is switched off; echo 1 > {BINFMT}/status"
+    problem = f"no handler for riscv64 is registered; {_INSTALL}, then update-binfmts --enable qemu-riscv64"
+    for name, text in handlers.items():
+        fields = dict(line.partition(" ")[::2] for line in text.splitlines())
+        if fields.get("magic", "")[36:40] != _MACHINE:
+            continue
+        if not text.startswith("enabled"):
+            problem = (
+                f"the handler {name} is disabled; update-binfmts --enable {name}, or echo 1 > {BINFMT}/{name}"
+            )
+        elif "F" not in fields.get("flags:", ""):
+            problem = (
+                f"the handler {name} is registered without the F flag and cannot serve containers; "
+                f"echo -1 > {BINFMT}/{name}, then {_INSTALL}"
+            )
+        else:
+            return None
+    return problem

@@ -1,0 +1,1 @@
+"""The container engines that we know, one module each; ``cli`` is what they share."""

@@ -1,0 +1,252 @@
+"""What engines with a Docker-like command line have in common.
+
+A subclass names the program and says what is its own: how to probe, which options a new sandbox needs. The
+image's PID 1 is our own small init (see the recipe): the engines' own init programs end when their child
+ends, and Debian's podman comes without one.
+"""
+
+import json
+import subprocess
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from pytest_atesor.errors import SandboxError, SetupError
+from pytest_atesor.sandbox.interface import (
+    LABEL,
+    Absent,
+    EngineInfo,
+    ExecSpec,
+    Foreign,
+    ImageBuild,
+    Present,
+    SandboxSpec,
+)
+
+__all__ = ["BINARY_PLATFORM", "CAPABILITIES", "CliEngine", "last_line"]
+
+BINARY_PLATFORM = "linux/riscv64"
+INIT = "/sbin/atesor-init"
+
+CAPABILITIES = (
+    "CHOWN",
+    "DAC_OVERRIDE",
+    "FOWNER",
+    "FSETID",
+    "KILL",
+    "SETFCAP",
+    "SETGID",
+    "SETUID",
+    "SYS_CHROOT",
+)
+"""What apt and dpkg need of root; everything else is dropped. Ordinary users in the sandbox have none."""
+
+_QUICK_S = 60.0
+_SLOW_S = 900.0
+
+
+class CliEngine(ABC):
+    """An engine that is driven through its command-line client."""
+
+    name: ClassVar[str]
+
+    @property
+    def program(self) -> str:
+        """The client program, looked up on PATH."""
+        return self.name
+
+    @abstractmethod
+    def probe(self) -> EngineInfo:
+        """Ask the engine who it is. Raises SetupError, with the fix, when it does not answer."""
+
+    @abstractmethod
+    def create_options(self) -> list[str]:
+        """Return the options of ``run`` that only this engine needs on this machine."""
+
+    def image_labels(self, image: str) -> Mapping[str, str] | None:
+        """Return the labels of a local image, None when there is no such image."""
+        found = self._inspect("image", image)
+        return None if found is None else (found["Config"].get("Labels") or {})
+
+    def image_id(self, image: str) -> str | None:
+        """Return the id of a local image, None when there is no such image."""
+        found = self._inspect("image", image)
+        return None if found is None else bare_id(found["Id"])
+
+    def load_image(self, archive: Path) -> None:
+        """Load a docker-archive file, which may be compressed with zstd."""
+        if archive.suffix != ".zst":
+            self._call(["load", "--quiet", "--input", str(archive)], timeout_s=_SLOW_S)
+            return
+        with subprocess.Popen(
+            ["zstd", "-dcq", str(archive)],  # noqa: S607 - PATH
+            stdout=subprocess.PIPE,
+        ) as unpacker:
+            self._call(["load", "--quiet"], timeout_s=_SLOW_S, stdin=unpacker.stdout)
+
+    def is_offered(self, reference: str, *, timeout_s: float) -> bool:
+        """Tell whether a registry answers and has that image, within ``timeout_s`` seconds."""
+        try:
+            self._call(["manifest", "inspect", reference], timeout_s=timeout_s)
+        except SandboxError:
+            return False
+        return True
+
+    def build_image(self, build: ImageBuild) -> None:
+        """Build an image from a registry's base image. Raises SandboxError with the log's path."""
+        argv = [self.program, "build", "--platform", BINARY_PLATFORM, "--tag", build.tag]
+        argv += ["--file", str(build.containerfile)]
+        for key, value in build.arguments.items():
+            argv += ["--build-arg", f"{key}={value}"]
+        for key, value in build.labels.items():
+            argv += ["--label", f"{key}={value}"]
+        with build.log.open("ab") as log:
+            try:
+                ended = subprocess.run(  # noqa: PLW1510 - the exit code is looked at below
+                    [*argv, str(build.context)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    timeout=build.timeout_s,
+                )
+            except (OSError, subprocess.TimeoutExpired) as error:
+                raise SandboxError(f"{self.name} build failed ({error}); see {build.log}") from error
+        if ended.returncode != 0:
+            raise SandboxError(f"{self.name} build ended with exit code {ended.returncode}; see {build.log}")
+
+    def remove_image(self, image: str) -> None:
+        """Remove a local image; nothing happens when there is none."""
+        if self._inspect("image", image) is not None:
+            self._call(["image", "rm", "--force", image])
+
+    def state(self, name: str) -> Absent | Foreign | Present:
+        """Say what stands under that container name."""
+        found = self._inspect("container", name)
+        if found is None:
+            return Absent()
+        labels = found["Config"].get("Labels") or {}
+        if labels.get(LABEL) != name:
+            return Foreign()
+        return Present(
+            running=bool(found["State"]["Running"]), image_id=bare_id(found["Image"]), labels=labels
+        )
+
+    def create(self, spec: SandboxSpec) -> None:
+        """Create and start a sandbox with the network on. The name must be free."""
+        argv = ["run", "--detach", "--name", spec.name, "--hostname", "sandbox", "--pull", "never"]
+        for key, value in {**spec.labels, LABEL: spec.name}.items():
+            argv += ["--label", f"{key}={value}"]
+        argv += ["--network", "bridge", "--security-opt", "no-new-privileges", "--cap-drop", "ALL"]
+        for capability in CAPABILITIES:
+            argv += ["--cap-add", capability]
+        argv += ["--pids-limit", str(spec.pids), "--ulimit", "core=0:0"]
+        if spec.memory_bytes is not None:
+            argv += ["--memory", str(spec.memory_bytes)]
+        argv += ["--volume", f"{spec.workspace}:/workspace", *self.create_options()]
+        try:
+            self._call([*argv, spec.image, INIT], timeout_s=120.0)
+        except SandboxError:
+            # a container that was made but would not start must not keep the name
+            if isinstance(self.state(spec.name), Present):
+                self.remove(spec.name)
+            raise
+
+    def remove(self, name: str) -> None:
+        """Kill and remove our sandbox with all its processes. Absent is fine; Foreign raises SandboxError."""
+        container = self._own(name)
+        if container is not None:
+            self._call([*self._remove_command(), container], absent_is_fine=True)
+
+    def restart(self, name: str) -> None:
+        """Kill everything in our sandbox and start it again, empty."""
+        container = self._own(name)
+        if container is None:
+            raise SandboxError(f"{self.name}: the sandbox {name} is gone; it must be created again")
+        self._call(["restart", "--time", "0", container])
+
+    def exec_argv(self, name: str, command: ExecSpec) -> list[str]:
+        """Return the host command line that runs ``command`` inside, with stdin closed."""
+        argv = [self.program, "exec", "--user", command.user, "--workdir", command.cwd]
+        for key, value in command.env.items():
+            argv += ["--env", f"{key}={value}"]
+        return [*argv, name, *command.argv]
+
+    def set_network(self, name: str, *, enabled: bool) -> None:
+        """Connect the sandbox to the network or cut it off, for everything that runs in it."""
+        container = self._inspect("container", name)
+        if container is None:
+            raise SandboxError(f"{self.name}: the sandbox {name} is gone; its network cannot be set")
+        connected = list(container["NetworkSettings"].get("Networks") or {})
+        if enabled and not connected:
+            self._call(["network", "connect", self._network_name(), name])
+        elif not enabled:
+            for network in connected:
+                self._call(["network", "disconnect", "--force", network, name])
+
+    def list_sandboxes(self) -> tuple[str, ...]:
+        """Return the names of all containers that carry our label."""
+        text = self._call(["ps", "--all", "--filter", f"label={LABEL}", "--format", "{{.Names}}"])
+        return tuple(sorted(text.split()))
+
+    def _network_name(self) -> str:
+        return "bridge"
+
+    def _remove_command(self) -> list[str]:
+        return ["rm", "--force", "--volumes"]
+
+    def _own(self, name: str) -> str | None:
+        """Return our container's id, None when there is none. Raises SandboxError for somebody else's."""
+        found = self._inspect("container", name)
+        if found is None:
+            return None
+        if (found["Config"].get("Labels") or {}).get(LABEL) != name:
+            raise SandboxError(
+                f"{self.name}: the container {name} was not made by this program and is left alone; "
+                "rename it or remove it yourself"
+            )
+        return str(found["Id"])
+
+    def _inspect(self, kind: str, name: str) -> dict[str, Any] | None:
+        text = self._call([kind, "inspect", name], absent_is_fine=True)
+        found = json.loads(text) if text.strip() else []
+        return found[0] if found else None
+
+    def _call(
+        self,
+        arguments: Sequence[str],
+        *,
+        timeout_s: float = _QUICK_S,
+        absent_is_fine: bool = False,
+        stdin: Any = subprocess.DEVNULL,  # noqa: ANN401 - whatever Popen takes
+    ) -> str:
+        """Run the client and return its output. Raises SandboxError with the client's last line."""
+        try:
+            ended = subprocess.run(
+                [self.program, *arguments], stdin=stdin, capture_output=True, timeout=timeout_s, check=False
+            )
+        except OSError as error:
+            raise SetupError(
+                f"{self.program} cannot be started: {error}; install it (apt-get install {self.name})"
+            ) from error
+        except subprocess.TimeoutExpired as error:
+            raise SandboxError(
+                f"{self.name} {arguments[0]} did not answer within {timeout_s:.0f} s; restart the engine"
+            ) from error
+        message = ended.stderr.decode(errors="replace")
+        if ended.returncode == 0:
+            return ended.stdout.decode(errors="replace")
+        if absent_is_fine and "no such" in message.lower():
+            return ""
+        raise SandboxError(f"{self.name} {arguments[0]} failed: {last_line(message)}")
+
+
+def bare_id(identifier: str) -> str:
+    """Return an id without the algorithm in front that some commands print and some don't."""
+    return identifier.removeprefix("sha256:")
+
+
+def last_line(text: str) -> str:
+    """Return the last line that says something, "no message" when none does."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else "no message"

@@ -1,0 +1,63 @@
+"""Docker, through its command-line client and a running daemon."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any, ClassVar
+
+from pytest_atesor.errors import SetupError
+from pytest_atesor.sandbox.engines.cli import BINARY_PLATFORM, CliEngine, last_line
+from pytest_atesor.sandbox.interface import EngineInfo
+
+__all__ = ["DockerEngine"]
+
+_PROBE_S = 5.0
+_FIX = "start the daemon (systemctl start docker, or dockerd) or choose --atesor-engine podman"
+
+
+class DockerEngine(CliEngine):
+    """Docker or anything that answers its client."""
+
+    name: ClassVar[str] = "docker"
+
+    def probe(self) -> EngineInfo:
+        """Ask the daemon who it is, for at most 5 seconds."""
+        if shutil.which(self.program) is None:
+            raise SetupError("docker is not installed; apt-get install docker.io")
+        try:
+            ended = subprocess.run(
+                [self.program, "info", "--format", "{{json .}}"],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_PROBE_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise SetupError(f"the docker daemon did not answer within {_PROBE_S:.0f} s; {_FIX}") from error
+        info = _parse_info(ended.stdout)
+        if info is None or not info.get("ServerVersion"):
+            problems = (info or {}).get("ServerErrors") or [last_line(ended.stderr.decode(errors="replace"))]
+            raise SetupError(f"the docker daemon does not answer ({problems[0]}); {_FIX}")
+        storage = Path(info.get("DockerRootDir", "/"))
+        return EngineInfo(
+            name=self.name,
+            version=str(info["ServerVersion"]),
+            rootless=any("rootless" in option for option in info.get("SecurityOptions") or ()),
+            storage=storage if storage.is_dir() else None,
+            unenforced=tuple(
+                word for word, key in (("memory", "MemoryLimit"), ("pids", "PidsLimit")) if not info.get(key)
+            ),
+        )
+
+    def create_options(self) -> list[str]:
+        """Docker warns about a foreign architecture unless it is asked for."""
+        return ["--platform", BINARY_PLATFORM]
+
+
+def _parse_info(output: bytes) -> dict[str, Any] | None:
+    try:
+        info = json.loads(output)
+    except ValueError:
+        return None
+    return info if isinstance(info, dict) else None

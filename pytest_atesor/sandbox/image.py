@@ -1,0 +1,146 @@
+"""Makes sure that the sandbox image of a platform stands in an engine.
+
+One process builds, under a lock that the kernel holds; the others wait and say so. What was bootstrapped is
+kept as a compressed archive, so that a second engine only loads it. A build that fails leaves its log and
+nothing else.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from pytest_atesor.core.plan import Platform
+from pytest_atesor.errors import SandboxError, SetupError
+from pytest_atesor.sandbox import recipe
+from pytest_atesor.sandbox.bootstrap import bootstrap_archive
+from pytest_atesor.sandbox.interface import Engine, ImageBuild
+from pytest_atesor.sandbox.recipe import image_name
+
+__all__ = ["ensure_image", "image_name", "is_current"]
+
+_REGISTRY_ANSWER_S = 15.0
+_BUILD_S = 3600.0
+_DAY_S = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    engine: Engine
+    platform: Platform
+    digest: str
+    directory: Path
+    progress: Callable[[str], None]
+
+
+def ensure_image(
+    engine: Engine,
+    platform: Platform,
+    *,
+    state: Path,
+    progress: Callable[[str], None],
+    rebuild: bool = False,
+) -> str:
+    """Return the name of the platform's image in that engine, built when absent or of another recipe.
+
+    ``progress`` gets one line per step. Raises SetupError, with the log's path, when it cannot be made.
+    """
+    tag = image_name(platform)
+    digest = recipe.read_recipe_digest(platform, recipe.host_architecture())
+    if not rebuild and is_current(engine.image_labels(tag), digest, now_s=time.time()):
+        return tag
+    directory = state / "images"
+    with _locked(directory / f"{platform}.lock", progress):
+        if rebuild or not is_current(engine.image_labels(tag), digest, now_s=time.time()):
+            _make(_Job(engine, platform, digest, directory, progress), keep_archive=not rebuild)
+    return tag
+
+
+def is_current(labels: Mapping[str, str] | None, digest: str, *, now_s: float) -> bool:
+    """Tell whether an image with these labels can be used as it is.
+
+    One with too old tools is built again, but not on the day it was made: there is nothing newer then.
+    """
+    if labels is None or labels.get(recipe.LABEL_RECIPE) != digest:
+        return False
+    created = labels.get(recipe.LABEL_CREATED, "")
+    fresh = created.isdigit() and now_s - int(created) < _DAY_S
+    return fresh or not recipe.find_old_tools(labels)
+
+
+@contextmanager
+def _locked(file: Path, progress: Callable[[str], None]) -> Iterator[None]:
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        lock = FileLock(file)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            progress(f"waiting for another process that builds the image (lock {file})")
+            lock.acquire()
+    except OSError as error:
+        raise SetupError(f"the lock {file} cannot be taken ({error}); set ATESOR_STATE_DIR") from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _make(job: _Job, *, keep_archive: bool) -> None:
+    """Load the kept archive, else build from a registry's base image, else bootstrap and load."""
+    archive = job.directory / f"{job.platform}-{job.digest[:16]}.tar.zst"
+    if not (keep_archive and archive.exists()):
+        if _build_from_registry(job):
+            return
+        bootstrap_archive(
+            job.platform, archive, tag=image_name(job.platform), digest=job.digest, progress=job.progress
+        )
+        for old in job.directory.glob(f"{job.platform}-*.tar.zst"):
+            if old != archive:
+                old.unlink()
+    job.progress(f"loading the {job.platform} image into {job.engine.name}")
+    try:
+        job.engine.load_image(archive)
+    except SandboxError as error:
+        raise SetupError(
+            f"the image archive {archive} cannot be loaded ({error}); delete it to build it anew"
+        ) from error
+
+
+def _build_from_registry(job: _Job) -> bool:
+    """Build from the registry's base image; False when no registry answers or the build fails."""
+    base = recipe.BASE_IMAGES[job.platform]
+    can_bootstrap = job.platform in recipe.BOOTSTRAP_SUITES
+    if not job.engine.is_offered(base, timeout_s=_REGISTRY_ANSWER_S):
+        if can_bootstrap:
+            job.progress(f"no registry offers {base} to {job.engine.name}; packages are used instead")
+            return False
+        raise SetupError(
+            f"no registry offers {base} to {job.engine.name}, and {job.platform} cannot be made without one; "
+            "check the network or choose --atesor-platform debian"
+        )
+    log = job.directory / f"{job.platform}-build.log"
+    job.progress(f"building the {job.platform} image from {base}; log: {log}")
+    log.unlink(missing_ok=True)
+    host = recipe.host_architecture() or ""
+    try:
+        job.engine.build_image(
+            ImageBuild(
+                tag=image_name(job.platform),
+                containerfile=recipe.recipe_directory() / f"Containerfile.{job.platform}",
+                context=recipe.recipe_directory(),
+                arguments={"BASE": base, "HOST_PLATFORM": f"linux/{host}"},
+                labels=recipe.format_labels(digest=job.digest, created_s=int(time.time())),
+                log=log,
+                timeout_s=_BUILD_S,
+            )
+        )
+    except SandboxError as error:
+        if not can_bootstrap:
+            raise SetupError(f"the {job.platform} image cannot be built: {error}") from error
+        job.progress(str(error))
+        return False
+    return True

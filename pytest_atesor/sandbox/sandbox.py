@@ -1,0 +1,128 @@
+"""One sandbox in use: run commands in it, empty it, cut its network.
+
+The sandbox belongs to whoever holds its slot. A failed command is a value, a failed sandbox raises
+SandboxError.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from pytest_atesor.errors import SandboxError
+from pytest_atesor.sandbox.failure import Failure, decide_failure
+from pytest_atesor.sandbox.interface import Completed, Engine, ExecSpec, Foreign, Present, SandboxSpec
+from pytest_atesor.sandbox.pump import pump_process
+from pytest_atesor.sandbox.slots import slot_directory
+
+__all__ = ["DEFAULT_LIMITS", "Limits", "Sandbox", "open_sandbox"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a sandbox may use. Emulated programs have two or more threads each, and all of them count."""
+
+    memory_bytes: int | None = 4 * 1024**3
+    pids: int = 4096
+
+
+DEFAULT_LIMITS = Limits()
+
+_PREPARE_S = 300.0
+
+
+class Sandbox:
+    """A running sandbox, by engine and container name."""
+
+    def __init__(self, engine: Engine, name: str) -> None:
+        self.engine = engine
+        self.name = name
+
+    def run(
+        self, command: ExecSpec, *, timeout_s: float, sink: BinaryIO | None = None, tail_bytes: int = 65_536
+    ) -> Completed:
+        """Run one command; after ``timeout_s`` seconds everything in the sandbox is killed.
+
+        ``sink`` gets all of the output as it comes. Raises SandboxError when not the command but the sandbox
+        failed.
+        """
+        pumped = pump_process(
+            self.engine.exec_argv(self.name, command),
+            timeout_s=timeout_s,
+            sink=sink,
+            tail_bytes=tail_bytes,
+            on_timeout=self.clear,
+        )
+        if pumped.exit_code != 0 and not pumped.timed_out:
+            self._refuse_own_failure(pumped.exit_code, pumped.tail)
+        return Completed(
+            exit_code=pumped.exit_code,
+            tail=pumped.tail,
+            duration_s=pumped.duration_s,
+            timed_out=pumped.timed_out,
+        )
+
+    def clear(self) -> None:
+        """Kill everything that runs in the sandbox, whoever started it; files and network stay as they are.
+
+        Done from outside: a sandbox at its process limit has no room for a program that kills.
+        """
+        self.engine.restart(self.name)
+
+    def set_network(self, *, enabled: bool) -> None:
+        """Connect the sandbox to the network or cut it off."""
+        self.engine.set_network(self.name, enabled=enabled)
+
+    def _refuse_own_failure(self, exit_code: int, tail: bytes) -> None:
+        state = self.engine.state(self.name)
+        running = isinstance(state, Present) and state.running
+        if decide_failure(exit_code, tail, running=running) is Failure.SANDBOX:
+            said = tail.decode(errors="replace").strip().splitlines()[-1:] or ["no message"]
+            raise SandboxError(f"{self.engine.name}: the sandbox {self.name} failed ({said[0][:300]})")
+
+
+def open_sandbox(
+    engine: Engine,
+    name: str,
+    *,
+    image: str,
+    state: Path,
+    limits: Limits = DEFAULT_LIMITS,
+    reset: bool = False,
+) -> Sandbox:
+    """Return the running sandbox of that slot, created when absent; ``reset`` creates it anew in any case.
+
+    A new one has a fresh file system and proves that nothing of the old one runs. A sandbox of another image
+    is replaced in any case. Raises SandboxError when a container of somebody else has the name.
+    """
+    found = engine.state(name)
+    if isinstance(found, Foreign):
+        raise SandboxError(
+            f"{engine.name}: the container {name} was not made by this program and is left alone"
+        )
+    if isinstance(found, Present):
+        if not reset and found.running and found.image_id == engine.image_id(image):
+            return Sandbox(engine, name)
+        engine.remove(name)
+    workspace = slot_directory(state, name) / "workspace"
+    workspace.mkdir(parents=True, exist_ok=True)
+    engine.create(
+        SandboxSpec(
+            name=name, image=image, workspace=workspace, memory_bytes=limits.memory_bytes, pids=limits.pids
+        )
+    )
+    sandbox = Sandbox(engine, name)
+    _prepare_workspace(sandbox, empty=reset)
+    return sandbox
+
+
+def _prepare_workspace(sandbox: Sandbox, *, empty: bool) -> None:
+    """Give the workspace its directories, from inside: the host may not be allowed to touch files there."""
+    script = "mkdir -p src cache && chown builder:builder src"
+    if empty:
+        script = "find . -mindepth 1 -maxdepth 1 ! -name cache -exec rm -rf {} + && " + script
+    done = sandbox.run(ExecSpec(argv=["sh", "-c", script], user="root"), timeout_s=_PREPARE_S)
+    if done.exit_code != 0 or done.timed_out:
+        said = done.tail.decode(errors="replace").strip()[-300:]
+        raise SandboxError(
+            f"{sandbox.engine.name}: the workspace of {sandbox.name} cannot be prepared ({said})"
+        )

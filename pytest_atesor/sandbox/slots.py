@@ -1,0 +1,115 @@
+"""Slots: which container names exist, who holds them, where their files are.
+
+A lease is a lock that the kernel holds for the process and frees with its death. It is not inherited by child
+processes, so a child that outlives its parent does not keep the slot.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from filelock import FileLock, Timeout
+
+from pytest_atesor.core.plan import Platform
+from pytest_atesor.errors import SetupError
+
+__all__ = ["SlotLease", "container_base", "lease_slot", "slot_directory", "slot_name", "state_directory"]
+
+_BASES: Mapping[Platform, str] = {
+    Platform.ALPINE: "atesor-ai-sandbox",
+    Platform.DEBIAN: "atesor-ai-sandbox-debian",
+    Platform.UBUNTU: "atesor-ai-sandbox-debian",
+}
+_SAFE_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{0,127}")
+
+
+def state_directory(environ: Mapping[str, str]) -> Path:
+    """Return where this program keeps its state: ATESOR_STATE_DIR, else the user's XDG state directory."""
+    if chosen := environ.get("ATESOR_STATE_DIR"):
+        return Path(chosen).absolute()
+    if (home := environ.get("XDG_STATE_HOME")) and Path(home).is_absolute():
+        return Path(home) / "pytest-atesor"
+    return Path(environ.get("HOME") or "~").expanduser() / ".local/state/pytest-atesor"
+
+
+def container_base(platform: Platform) -> str:
+    """Return the front part of the platform's container names."""
+    return _BASES[Platform(platform)]
+
+
+def slot_name(platform: Platform, number: int) -> str:
+    """Return the container name of slot ``number`` (from 1)."""
+    return f"{container_base(platform)}-w{number}"
+
+
+def slot_directory(state: Path, name: str) -> Path:
+    """Return the directory of a slot. Raises SetupError for a name that is no container name."""
+    if not _SAFE_NAME.fullmatch(name):
+        raise SetupError(f"bad container name {name!r}; use letters, digits, '.', '_' and '-'")
+    return state / "slots" / name
+
+
+class SlotLease:
+    """A slot that is ours until :meth:`release` or the end of this process."""
+
+    def __init__(self, number: int, name: str, directory: Path, lock: FileLock) -> None:
+        self.number = number
+        self.name = name
+        self.directory = directory
+        self._lock = lock
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+    def release(self) -> None:
+        """Give the slot back; the second time does nothing."""
+        self._lock.release()
+
+
+def lease_slot(
+    state: Path,
+    platform: Platform,
+    wanted: Iterable[int] = range(1, 1000),
+    *,
+    is_foreign: Callable[[str], bool] = lambda _name: False,
+) -> SlotLease:
+    """Lease the first free slot among the ``wanted`` numbers.
+
+    ``is_foreign`` says whether a container of that name belongs to somebody else; such numbers are skipped.
+    Raises SetupError when all are taken.
+    """
+    for number in wanted:
+        name = slot_name(platform, number)
+        directory = slot_directory(state, name)
+        lock = _try_lock(directory)
+        if lock is None:
+            continue
+        if not is_foreign(name):
+            return SlotLease(number, name, directory, lock)
+        lock.release()
+    raise SetupError(
+        f"no free slot for {container_base(platform)} below {state}/slots; "
+        "end other batches or use fewer workers"
+    )
+
+
+def _try_lock(directory: Path) -> FileLock | None:
+    try:
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # thread_local=False: the lease may be given back by another thread than the one that took it
+        lock = FileLock(directory / "lock", blocking=False, thread_local=False, is_singleton=False)
+        lock.acquire()
+    except Timeout:
+        return None
+    except OSError as error:
+        raise SetupError(
+            f"the slot directory {directory} cannot be used ({error}); set ATESOR_STATE_DIR"
+        ) from error
+    return lock

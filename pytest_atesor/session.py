@@ -1,0 +1,288 @@
+"""The controller's side of a running batch: what waits, what runs, what ended, and why the batch stops early.
+
+It speaks of cases by node id to the scheduler and to pytest, and by case id to the bundle. It knows no
+pytest hook and sends no signal. When the bundle cannot be written any more the batch stops; what is known
+stays in memory for the reports.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from pytest_atesor.bundle.attempts import read_attempt, scan_attempts
+from pytest_atesor.core.events import (
+    AttemptEnded,
+    AttemptLost,
+    AttemptStarted,
+    BatchEnded,
+    CasesSelected,
+    CasesSkipped,
+    Event,
+)
+from pytest_atesor.core.exit_code import EXIT_OK, EXIT_USAGE, decide_exit_code
+from pytest_atesor.core.ledger import Ended, NotStarted
+from pytest_atesor.core.outcome import Cause
+from pytest_atesor.core.schedule import CaseQueue
+from pytest_atesor.errors import BundleError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pytest_atesor.bundle.writer import Bundle
+    from pytest_atesor.core.attempt import AttemptRecord
+    from pytest_atesor.core.clock import Clock
+    from pytest_atesor.core.plan import Case, Plan
+
+__all__ = ["BatchSession", "Observer", "Stop"]
+
+_NEVER_STARTED_LIMIT: Final = 3
+
+
+class Observer(Protocol):
+    """Learns what happens, as it happens."""
+
+    def case_started(self, case: Case, slot: str) -> None:
+        """Learn that an attempt began."""
+
+    def case_ended(self, case: Case, record: AttemptRecord) -> None:
+        """Learn that an attempt has its record."""
+
+    def case_lost(self, case: Case, record: AttemptRecord) -> None:
+        """Learn that an attempt ended without its worker's report; ``record`` stands for it."""
+
+
+class Stop(NamedTuple):
+    """Why no more cases start: words, the cause of the cases left, the signal that did it."""
+
+    reason: str
+    cause: Cause
+    signal: int | None
+
+
+class BatchSession:
+    """One run over a bundle, from the selection to the exit code. It is the scheduler's board."""
+
+    def __init__(self, bundle: Bundle, observer: Observer, clock: Clock) -> None:
+        self._bundle = bundle
+        self._observer = observer
+        self._clock = clock
+        self._cases = {f"{bundle.plan.source}::{case.label}": case for case in bundle.plan.cases}
+        self._queue: CaseQueue | None = None
+        self._workers: dict[str, str] = {}
+        self._refused: dict[str, int] = {}
+        self._stop: Stop | None = None
+        self.defects: list[str] = []
+
+    @property
+    def plan(self) -> Plan:
+        """The frozen plan."""
+        return self._bundle.plan
+
+    @property
+    def stop_order(self) -> Stop | None:
+        """Why the batch stops early, None while it goes on."""
+        return self._stop
+
+    def case(self, nodeid: str) -> Case | None:
+        """Return the case of a node id, None for a stranger's."""
+        return self._cases.get(nodeid)
+
+    def nodeid(self, case: Case) -> str:
+        """Return the node id of a case."""
+        return f"{self.plan.source}::{case.label}"
+
+    def is_open(self, nodeid: str) -> bool:
+        """Say whether the case has no outcome yet."""
+        return not isinstance(self._bundle.ledger.state(self._cases[nodeid].case_id), Ended)
+
+    # The scheduler's board.
+
+    def set_selection(self, nodeids: Sequence[str]) -> None:
+        """Take what pytest selected, in the order in which it wants to run it."""
+        cases = [self._cases[nodeid] for nodeid in nodeids]
+        self._record(CasesSelected(at=self._clock.now(), case_ids=tuple(case.case_id for case in cases)))
+        # The order was decided when the items were sorted; equal expectations keep it.
+        self._queue = CaseQueue(cases)
+
+    def take(self) -> str | None:
+        """Take the next case that may start."""
+        if self._stop is not None or self._queue is None:
+            return None
+        case = self._queue.take()
+        return None if case is None else self.nodeid(case)
+
+    def put_back(self, nodeid: str) -> None:
+        """Let a case wait again."""
+        if self._queue is not None:
+            case = self._cases[nodeid]
+            self._queue.release(case.derived_name)
+            self._queue.put(case)
+
+    def has_waiting(self) -> bool:
+        """Say whether cases may still start; before the selection is known, yes."""
+        if self._stop is not None:
+            return False
+        return self._queue is None or len(self._queue) > 0
+
+    def case_sent(self, node: object, nodeid: str) -> None:
+        """Remember which worker has the case."""
+        self._workers[nodeid] = str(getattr(getattr(node, "gateway", None), "id", ""))
+
+    def case_done(self, node: object, nodeid: str) -> None:  # noqa: ARG002 - the board's signature
+        """Free the case's derived name; an attempt that began and has no record by now never will."""
+        case = self._cases[nodeid]
+        if self._queue is not None:
+            self._queue.release(case.derived_name)
+        for attempt_id in self._open_attempts(case):
+            self._lose(case, attempt_id, Cause.ENVIRONMENT, "the worker ended the case without a record")
+
+    def case_lost(self, node: object, nodeid: str) -> None:
+        """Charge one attempt to a case whose worker died in it; a case that had not begun waits again."""
+        case = self._cases[nodeid]
+        worker = self._workers.get(nodeid) or str(node)
+        if self._queue is not None:
+            self._queue.release(case.derived_name)
+        self._discover(case, worker)
+        attempts = self._open_attempts(case)
+        if attempts:
+            for attempt_id in attempts:
+                self._settle(case, attempt_id, f"worker {worker} died while the case ran")
+        elif self.is_open(nodeid):
+            self._refused[nodeid] = self._refused.get(nodeid, 0) + 1
+            if self._refused[nodeid] < _NEVER_STARTED_LIMIT:
+                self.put_back(nodeid)
+            else:
+                self.defects.append(f"{case.label}: {_NEVER_STARTED_LIMIT} workers died before it began")
+
+    def event_handled(self) -> None:
+        """Nothing to do after an event: views are written when events are recorded."""
+
+    # What the reports of the workers say.
+
+    def attempt_began(self, nodeid: str, begun: Mapping[str, str]) -> None:
+        """Take the news of a begun attempt: its id and slot, or the reason why the disk refused it."""
+        case = self._cases[nodeid]
+        if "error" in begun:
+            self.stop(begun["error"], Cause.ENVIRONMENT)
+            self.defects.append(begun["error"])
+            return
+        self._record(
+            AttemptStarted(
+                at=begun["started_at"],
+                case_id=case.case_id,
+                attempt_id=begun["attempt_id"],
+                slot=begun["slot"],
+                worker=begun["worker"],
+            )
+        )
+        self._observer.case_started(case, begun["slot"])
+
+    def attempt_ended(self, nodeid: str, record: AttemptRecord) -> None:
+        """Take the record of an attempt."""
+        self._record(AttemptEnded(at=self._clock.now(), record=record))
+        self._observer.case_ended(self._cases[nodeid], record)
+
+    # The end.
+
+    def stop(self, reason: str, cause: Cause = Cause.INTERRUPTED, signal: int | None = None) -> None:
+        """Start no more cases. The first reason stands; a signal is remembered in any case."""
+        if self._stop is None:
+            self._stop = Stop(reason, cause, signal)
+        elif self._stop.signal is None and signal is not None:
+            self._stop = self._stop._replace(signal=signal)
+
+    def settle_rest(self, reason: str) -> tuple[Case, ...]:
+        """Close the books: give up what counts as running, skip what never started; return the latter.
+
+        ``reason`` stands in when nothing told the batch to stop.
+        """
+        if self._queue is None and self._stop is not None:
+            self.set_selection(tuple(self._cases))
+        ledger = self._bundle.ledger
+        for case in ledger.selected:
+            for attempt_id in self._open_attempts(case):
+                self._settle(case, attempt_id, "the batch ended before the attempt did")
+        rest = tuple(case for case in ledger.selected if isinstance(ledger.state(case.case_id), NotStarted))
+        if rest:
+            stop = self._stop or Stop(reason, Cause.INTERRUPTED, None)
+            ids = tuple(case.case_id for case in rest)
+            self._record(
+                CasesSkipped(
+                    at=self._clock.now(), case_ids=ids, reason=f"not started: {stop.reason}", cause=stop.cause
+                )
+            )
+        return rest
+
+    def finish(self) -> int:
+        """Write the last event and the final views, and return the exit code."""
+        ledger = self._bundle.ledger
+        selected = ledger.selected
+        states = [ledger.state(case.case_id) for case in selected]
+        stopped_by = self._stop.signal if self._stop is not None else None
+        code = decide_exit_code(self.plan.kind, states, stopped_by=stopped_by)
+        if code == EXIT_OK and self.plan.cases and not selected:
+            code = EXIT_USAGE
+        if code == EXIT_OK and self.defects:
+            code = 1
+        reason = self._stop.reason if self._stop is not None else ""
+        self._record(BatchEnded(at=self._clock.now(), exit_code=code, reason=reason))
+        try:
+            self._bundle.close()
+        except BundleError as error:
+            self.defects.append(str(error))
+            code = code or 1
+        return code
+
+    def _open_attempts(self, case: Case) -> tuple[str, ...]:
+        return tuple(
+            attempt.attempt_id
+            for attempt in self._bundle.ledger.attempts(case.case_id)
+            if attempt.record is None
+        )
+
+    def _discover(self, case: Case, worker: str) -> None:
+        """Take note of attempts that began on disk and whose news died with the worker."""
+        known = {attempt.attempt_id for attempt in self._bundle.ledger.attempts(case.case_id)}
+        try:
+            found = scan_attempts(self._bundle.layout, [case.case_id]).get(case.case_id, {})
+        except BundleError:
+            return
+        for attempt_id in found.keys() - known:
+            self._record(
+                AttemptStarted(
+                    at=self._clock.now(), case_id=case.case_id, attempt_id=attempt_id, slot="", worker=worker
+                )
+            )
+
+    def _settle(self, case: Case, attempt_id: str, reason: str) -> None:
+        """Adopt the record that a dead worker left, or charge the attempt without one."""
+        try:
+            record = read_attempt(self._bundle.layout.attempt(case.case_id, attempt_id))
+        except BundleError as error:
+            record, reason = None, f"{reason}; {error}"
+        if record is None:
+            cause = Cause.ENVIRONMENT if self._stop is None else Cause.INTERRUPTED
+            self._lose(case, attempt_id, cause, reason)
+        else:
+            self._record(AttemptEnded(at=self._clock.now(), record=record, adopted=True))
+            self._observer.case_lost(case, record)
+
+    def _lose(self, case: Case, attempt_id: str, cause: Cause, reason: str) -> None:
+        self._record(
+            AttemptLost(
+                at=self._clock.now(), case_id=case.case_id, attempt_id=attempt_id, cause=cause, reason=reason
+            )
+        )
+        state = self._bundle.ledger.state(case.case_id)
+        if isinstance(state, Ended):
+            self._observer.case_lost(case, state.record)
+
+    def _record(self, event: Event) -> None:
+        """Put an event into the bundle. When the disk refuses, the batch stops and goes on in memory."""
+        try:
+            self._bundle.record(event)
+        except BundleError as error:
+            self._bundle.ledger.apply(event)
+            if str(error) not in self.defects:
+                self.defects.append(str(error))
+            self.stop(str(error), Cause.ENVIRONMENT)

@@ -1,0 +1,144 @@
+"""Signals to the controller: the first asks the batch to stop, a later one insists.
+
+The handlers only set flags and pass signals on; everything else happens in the session's own time. What they
+pass on goes to processes that were identified when they started, never to a process id alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from typing import TYPE_CHECKING, Final, Self
+
+import psutil
+
+from pytest_atesor.runners.stop import KILL_NOW, TERMINATE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import FrameType, TracebackType
+
+    from pytest_atesor.runners.stop import StopFlag
+
+__all__ = [
+    "KILL_CHILDREN",
+    "STOP_SIGNALS",
+    "STOP_WORKER",
+    "ProcessBook",
+    "SetupInterrupted",
+    "StopSignals",
+    "signals_blocked",
+]
+
+STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+STOP_WORKER: Final = signal.SIGTERM
+"""Asks a worker to end its case: its child gets TERM and its grace."""
+
+KILL_CHILDREN: Final = signal.SIGUSR1
+"""Tells a worker to kill its child at once."""
+
+# A terminal, a parent and a CI runner often send the same wish within milliseconds of each other.
+_DEBOUNCE_S: Final = 0.2
+_LAST_RESORT_S: Final = 3.0
+
+
+class SetupInterrupted(BaseException):
+    """A stop signal came before the first case could start."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+class ProcessBook:
+    """The worker processes, each known by its id and start time."""
+
+    def __init__(self) -> None:
+        self._processes: dict[str, psutil.Process] = {}
+
+    def add(self, worker: str, pid: int) -> None:
+        """Remember a worker that is alive now."""
+        with contextlib.suppress(psutil.Error):
+            self._processes[worker] = psutil.Process(pid)
+
+    def remove(self, worker: str) -> None:
+        """Forget a worker that ended."""
+        self._processes.pop(worker, None)
+
+    def send(self, number: int) -> None:
+        """Send a signal to every worker; psutil checks that the process is still the same one."""
+        for process in list(self._processes.values()):
+            with contextlib.suppress(psutil.Error):
+                process.send_signal(number)
+
+
+class StopSignals:
+    """Handlers for INT, TERM and HUP; the former handlers come back on leaving. For the main thread.
+
+    Until :meth:`watch` is called a signal raises SetupInterrupted. From then on the first one calls
+    ``on_stop`` with its number, raises ``flag`` to TERMINATE and tells the workers; a later one raises it
+    to KILL_NOW, tells the workers, and ends this process for good when the orderly end takes more than
+    three seconds.
+    """
+
+    def __init__(self, flag: StopFlag, workers: ProcessBook) -> None:
+        self._flag = flag
+        self._workers = workers
+        self._on_stop: Callable[[int], None] | None = None
+        self._first: tuple[int, float] | None = None
+        self._previous: dict[int, signal._HANDLER] = {}
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            self._previous = {number: signal.signal(number, self._handle) for number in STOP_SIGNALS}
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+        self._previous = {}
+
+    def watch(self, on_stop: Callable[[int], None]) -> None:
+        """End the set-up: from now on signals stop the batch in order."""
+        self._on_stop = on_stop
+
+    def _handle(self, number: int, _frame: FrameType | None) -> None:
+        now = time.monotonic()
+        if self._on_stop is None:
+            raise SetupInterrupted(number)
+        if self._first is None:
+            self._first = (number, now)
+            self._on_stop(number)
+            self._flag.raise_to(TERMINATE)
+            self._workers.send(STOP_WORKER)
+        elif now - self._first[1] >= _DEBOUNCE_S:
+            self._insist(self._first[0])
+
+    def _insist(self, number: int) -> None:
+        is_new = self._flag.level < KILL_NOW
+        self._flag.raise_to(KILL_NOW)
+        self._workers.send(KILL_CHILDREN)
+        if is_new:
+            timer = threading.Timer(_LAST_RESORT_S, self._end, (number,))
+            timer.daemon = True
+            timer.start()
+
+    def _end(self, number: int) -> None:
+        self._workers.send(signal.SIGKILL)
+        os._exit(128 + number)
+
+
+@contextlib.contextmanager
+def signals_blocked() -> Iterator[None]:
+    """Hold stop signals back within the block; processes started in it begin with them blocked."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -1,0 +1,279 @@
+"""The worker's side: run one case after the other in one slot, and leave an attempt directory for each.
+
+A worker loads the frozen plan by its path and takes everything else from its orders; it reads no option and
+no list. It writes only below its attempts' directories and the log links.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
+
+from pytest_atesor.bundle.attempts import create_attempt, write_attempt
+from pytest_atesor.bundle.layout import BundleLayout, link_log
+from pytest_atesor.core.attempt import AttemptRecord
+from pytest_atesor.core.outcome import Cause, Status
+from pytest_atesor.core.text import sanitize_line
+from pytest_atesor.errors import BundleError, SandboxError
+from pytest_atesor.evidence import describe_failure
+from pytest_atesor.runners.interface import AttemptContext, AttemptEnd
+from pytest_atesor.runners.port import DEFAULT_AGENT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_atesor.bundle.layout import AttemptLayout
+    from pytest_atesor.core.clock import Clock
+    from pytest_atesor.core.plan import Case, Json, Plan
+    from pytest_atesor.runners.interface import Runner
+    from pytest_atesor.runners.stop import StopSignal
+    from pytest_atesor.sandbox.interface import Engine
+
+__all__ = ["Bench", "CaseEnd", "NoBench", "Orders", "SandboxBench", "Worker"]
+
+_TAIL_BYTES: Final = 64 * 1024
+_REASON_CHARACTERS: Final = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Orders:
+    """What the controller tells a worker: builtins only, so that they cross the channel.
+
+    ``plan`` is the path of the frozen plan, ``slot`` the leased container name, ``environment`` what
+    ``.env`` adds to the agents' environment, ``log_directory`` where the log links go.
+    """
+
+    plan: str
+    rootdir: str
+    worker: str
+    slot: str
+    state: str
+    log_directory: str
+    environment: dict[str, str]
+
+    def dump(self) -> dict[str, object]:
+        """Return the orders as builtins."""
+        return asdict(self)
+
+
+class Bench:
+    """Where cases run: made ready before each, emptied after each."""
+
+    def prepare(self) -> None:
+        """Make the sandbox ready. Raises SandboxError."""
+
+    def clear(self) -> None:
+        """Leave nothing running."""
+
+
+class NoBench(Bench):
+    """For agents that bring their own sandbox."""
+
+
+class SandboxBench(Bench):
+    """A slot's sandbox: created anew before each case, removed after it, so nothing can stay behind."""
+
+    def __init__(self, engine: Engine, slot: str, image: str, state: Path, memory_bytes: int | None) -> None:
+        self._engine = engine
+        self._slot = slot
+        self._image = image
+        self._state = state
+        self._memory_bytes = memory_bytes
+
+    def prepare(self) -> None:
+        """Create the sandbox; whatever stood under its name is gone."""
+        from pytest_atesor.sandbox.sandbox import DEFAULT_LIMITS, open_sandbox  # noqa: PLC0415 - not for NoBench
+
+        limits = replace(DEFAULT_LIMITS, memory_bytes=self._memory_bytes)
+        open_sandbox(
+            self._engine, self._slot, image=self._image, state=self._state, limits=limits, reset=True
+        )
+
+    def clear(self) -> None:
+        """Remove the sandbox with everything in it."""
+        self._engine.remove(self._slot)
+
+
+class CaseEnd(NamedTuple):
+    """The record of a case that ran, and the exception when this program was at fault."""
+
+    record: AttemptRecord
+    defect: BaseException | None
+
+
+class Worker:
+    """Runs the cases that pytest gives it, one at a time."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        orders: Orders,
+        runners: Mapping[str, Runner],
+        bench: Bench,
+        stop: StopSignal,
+        clock: Clock,
+    ) -> None:
+        self.plan = plan
+        self.stop = stop
+        self._orders = orders
+        self._layout = BundleLayout(Path(orders.plan).parent)
+        self._runners = runners
+        self._bench = bench
+        self._clock = clock
+        self._attempt: AttemptLayout | None = None
+        self._started_at = ""
+        self._notes: tuple[str, ...] = ()
+
+    def begin(self, case: Case) -> dict[str, str]:
+        """Create the attempt's directory and its log link.
+
+        Returns what the controller must know: attempt, slot, worker and start; or the error of a disk that
+        refused.
+        """
+        self._attempt = None
+        self._notes = ()
+        self._started_at = self._clock.now()
+        try:
+            attempt = create_attempt(self._layout, case.case_id)
+            link_log(Path(self._orders.log_directory), case.case_id, attempt.log)
+        except BundleError as error:
+            return {"error": str(error)}
+        self._attempt = attempt
+        return {
+            "attempt_id": attempt.attempt_id,
+            "slot": self._orders.slot,
+            "worker": self._orders.worker,
+            "started_at": self._started_at,
+        }
+
+    def run(self, case: Case) -> CaseEnd:
+        """Run the attempt that was begun, write its record and return it."""
+        attempt = self._attempt
+        if attempt is None:
+            raise RuntimeError(f"case {case.label} was not begun")
+        started_s = self._clock.monotonic()
+        defect: BaseException | None = None
+        try:
+            end = self._run(case, attempt, started_s)
+        except SandboxError as error:
+            end = self._fail(Cause.ENVIRONMENT, str(error), started_s)
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the attempt must get its record
+            defect = error
+            end = self._fail(Cause.ENVIRONMENT, f"internal error: {error!r}", started_s)
+        end = self._leave(end)
+        if self.stop.level and end.cause is Cause.ENVIRONMENT:
+            end = replace(end, status=Status.SKIPPED, cause=Cause.INTERRUPTED, reason="interrupted")
+        self._notes = end.notes
+        record = self._make_record(case, attempt, end)
+        try:
+            write_attempt(attempt, record)
+        except BundleError as error:
+            record = replace(
+                record,
+                status=Status.FAIL,
+                cause=Cause.ENVIRONMENT,
+                reason=sanitize_line(str(error), _REASON_CHARACTERS),
+            )
+        return CaseEnd(record, defect)
+
+    def explain(self, record: AttemptRecord) -> str:
+        """Return the text of a case that did not pass."""
+        path = self._layout.root / record.log
+        text = describe_failure(record, show_path(path), _read_tail(path))
+        return "\n".join([text, *(f"note: {note}" for note in self._notes)]) if self._notes else text
+
+    def show_log(self, record: AttemptRecord) -> str:
+        """Return the path of a record's log, as short as it can be shown."""
+        return show_path(self._layout.root / record.log)
+
+    def _run(self, case: Case, attempt: AttemptLayout, started_s: float) -> AttemptEnd:
+        runner = self._runners.get(case.kind)
+        if runner is None:
+            known = ", ".join(sorted(self._runners))
+            return self._fail(
+                Cause.ENVIRONMENT, f"no runner for cases of kind {case.kind!r}; known: {known}", started_s
+            )
+        if not self.stop.level:
+            self._bench.prepare()
+        settings = self.plan.settings
+        elapsed_s = self._clock.monotonic() - started_s
+        context = AttemptContext(
+            attempt_dir=attempt.root,
+            bundle_dir=self._layout.root,
+            log_path=attempt.log,
+            cwd=Path(self._orders.rootdir),
+            slot=self._orders.slot,
+            engine=str(settings.get("engine", "none")),
+            state_dir=Path(self._orders.state),
+            environ={**self._orders.environment, **os.environ},
+            deadline=time.monotonic() + case.timeout_s - elapsed_s,
+            deadline_epoch=time.time() + case.timeout_s - elapsed_s,
+            platform=self.plan.platform,
+            target=self.plan.target,
+            agent=_read_agent(settings),
+            stop=self.stop,
+            package=settings.get("package") is True,
+        )
+        return runner.run(case, context)
+
+    def _leave(self, end: AttemptEnd) -> AttemptEnd:
+        """Empty the slot; a failure to do so is a note, for the next case gets a new sandbox anyway."""
+        try:
+            self._bench.clear()
+        except SandboxError as error:
+            return replace(end, notes=(*end.notes, sanitize_line(str(error), _REASON_CHARACTERS)))
+        return end
+
+    def _fail(self, cause: Cause, reason: str, started_s: float) -> AttemptEnd:
+        return AttemptEnd(
+            status=Status.FAIL,
+            cause=cause,
+            reason=sanitize_line(reason, _REASON_CHARACTERS),
+            exit_code=None,
+            duration_s=self._clock.monotonic() - started_s,
+            log_bytes=0,
+            log_dropped_bytes=0,
+        )
+
+    def _make_record(self, case: Case, attempt: AttemptLayout, end: AttemptEnd) -> AttemptRecord:
+        return AttemptRecord(
+            case_id=case.case_id,
+            attempt_id=attempt.attempt_id,
+            status=end.status,
+            cause=end.cause,
+            reason=sanitize_line(end.reason, _REASON_CHARACTERS),
+            exit_code=end.exit_code,
+            slot=self._orders.slot,
+            started_at=self._started_at,
+            ended_at=self._clock.now(),
+            duration_s=round(end.duration_s, 3),
+            log=self._layout.relative(attempt.log),
+            log_bytes=end.log_bytes,
+            log_dropped_bytes=end.log_dropped_bytes,
+            leaks=end.leaks,
+        )
+
+
+def show_path(path: Path) -> str:
+    """Return a path relative to the working directory when it lies below it."""
+    try:
+        return path.relative_to(Path.cwd()).as_posix()
+    except ValueError:
+        return str(path)
+
+
+def _read_agent(settings: Mapping[str, Json]) -> tuple[str, ...]:
+    agent = settings.get("agent")
+    return tuple(cast("list[str]", agent)) if agent else DEFAULT_AGENT
+
+
+def _read_tail(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
+            return file.read(_TAIL_BYTES)
+    except OSError:
+        return b""

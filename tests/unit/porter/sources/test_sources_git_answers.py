@@ -1,0 +1,122 @@
+"""What git's answers mean."""
+
+import pytest
+
+from pytest_atesor.porter.sources.git_answers import (
+    Everything,
+    Missing,
+    OneRef,
+    decide_git_failure,
+    decide_wanted,
+    plan_listing,
+)
+from pytest_atesor.porter.sources.interface import Trouble
+
+ID = "51b7f2abdade71cd9bb0e7a373ef2610ec6f9daf"
+
+
+def listing(*names: str) -> str:
+    return "".join(f"{ID}\t{name}\n" for name in names)
+
+
+@pytest.mark.parametrize(
+    ("names", "ref", "wanted"),
+    [
+        pytest.param(["HEAD"], None, OneRef("+HEAD:refs/remotes/origin/HEAD"), id="default-branch"),
+        pytest.param(["refs/tags/v1"], "v1", OneRef("+refs/tags/v1:refs/tags/v1"), id="tag"),
+        pytest.param(["refs/heads/dev"], "dev", OneRef("+refs/heads/dev:refs/remotes/origin/dev"), id="branch"),
+        pytest.param(
+            ["refs/heads/v1", "refs/tags/v1"],
+            "v1",
+            OneRef("+refs/tags/v1:refs/tags/v1", "v1 is a tag and a branch; the tag was used"),
+            id="tag-before-branch",
+        ),
+        pytest.param(["HEAD"], ID, OneRef(f"+{ID}:refs/atesor/commit"), id="full-commit"),
+        pytest.param(["HEAD"], "51b7f2a", Everything(), id="short-commit"),
+        pytest.param(["refs/tags/beef"], "beef", OneRef("+refs/tags/beef:refs/tags/beef"), id="tag-like-a-commit"),
+        pytest.param(["HEAD", "refs/heads/x/v1"], "v1", Missing("it has no tag or branch v1"), id="tail-of-a-name"),
+        pytest.param(
+            ["refs/pull/7/head"], "refs/pull/7/head", OneRef("+refs/pull/7/head:refs/pull/7/head"), id="full-ref"
+        ),
+    ],
+)
+def test_a_ref_is_a_tag_before_a_branch_before_a_commit(
+    names: list[str], ref: str | None, wanted: OneRef | Everything | Missing
+) -> None:
+    assert decide_wanted(listing(*names), ref) == wanted
+
+
+def test_an_empty_repository_is_missing_its_default_branch() -> None:
+    assert isinstance(decide_wanted("", None), Missing)
+
+
+def test_noise_around_the_listing_is_ignored() -> None:
+    noisy = f"warning: redirecting to https://example.org/\n{listing('HEAD')}"
+    assert decide_wanted(noisy, None) == OneRef("+HEAD:refs/remotes/origin/HEAD")
+
+
+def test_the_listing_asks_for_nothing_but_the_candidates() -> None:
+    assert plan_listing("v1") == ("HEAD", "refs/tags/v1", "refs/heads/v1")
+
+
+@pytest.mark.parametrize(
+    ("output", "trouble", "reason"),
+    [
+        pytest.param(
+            "fatal: unable to access 'https://x.example/a/': Could not resolve host: x.example",
+            Trouble.UNREACHABLE,
+            "unable to access 'https://x.example/a/': Could not resolve host: x.example",
+            id="dns",
+        ),
+        pytest.param(
+            "fatal: repository 'https://x.example/a/' not found",
+            Trouble.UNREACHABLE,
+            "repository 'https://x.example/a/' not found",
+            id="404",
+        ),
+        pytest.param(
+            "error: RPC failed; curl 56\nfatal: early EOF\nfatal: fetch-pack: invalid index-pack output",
+            Trouble.UNREACHABLE,
+            "RPC failed; curl 56",
+            id="connection-lost-in-the-middle",
+        ),
+        pytest.param(
+            "git@x.example: Permission denied (publickey).\nfatal: Could not read from remote repository.",
+            Trouble.UNREACHABLE,
+            "git@x.example: Permission denied (publickey).",
+            id="ssh-key",
+        ),
+        pytest.param(
+            "fatal: couldn't find remote ref refs/tags/v9",
+            Trouble.BROKEN,
+            "couldn't find remote ref refs/tags/v9",
+            id="no-such-ref",
+        ),
+        pytest.param(
+            "error: inflate: data stream error (incorrect data check)\nfatal: pack has bad object at offset 12",
+            Trouble.BROKEN,
+            "inflate: data stream error (incorrect data check)",
+            id="corrupt",
+        ),
+    ],
+)
+def test_a_failure_says_whether_a_mirror_can_help(output: str, trouble: Trouble, reason: str) -> None:
+    error = decide_git_failure(output, timed_out=False, limit_s=60)
+    assert (error.trouble, str(error)) == (trouble, reason)
+
+
+def test_a_server_that_says_nothing_is_unreachable() -> None:
+    error = decide_git_failure("", timed_out=True, limit_s=60)
+    assert (error.trouble, str(error)) == (Trouble.UNREACHABLE, "no answer within 60 s")
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "fatal: could not read Username for 'https://x.example': terminal prompts disabled",
+        "fatal: unable to access 'https://x.example/': server certificate verification failed. CAfile: none",
+    ],
+    ids=["login", "private-authority"],
+)
+def test_a_lack_of_keys_is_worth_a_try_by_the_host(output: str) -> None:
+    assert decide_git_failure(output, timed_out=False, limit_s=60).host_may_help
