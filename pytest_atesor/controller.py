@@ -1,66 +1,69 @@
 """The pytest hooks of a batch in the process that the user started: reports in, lines and exit code out.
 
-With xdist this process runs no case; without it, it is also the worker. Reports of the workers carry what the
-bundle needs as plain values; attempts whose worker died, and cases that never started, get their reports here, so
-that JUnit, ``--lf`` and pytest's own counts see every selected case exactly once.
+With xdist this process runs no case; without it, it is also the worker. Reports of the workers carry what
+the bundle needs as plain values; attempts whose worker died, and cases that never started, get their
+reports here, so that JUnit, ``--lf`` and pytest's own counts see every selected case exactly once.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
+import platform
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from pytest_atesor.collection import FENCE_NAME
+from pytest_atesor import __version__
+from pytest_atesor.collection import BEGUN_ATTRIBUTE, FENCE_NAME, RECORD_ATTRIBUTE
 from pytest_atesor.core.attempt_json import load_attempt
-from pytest_atesor.core.outcome import Status
+from pytest_atesor.core.outcome import Cause, Status
 from pytest_atesor.evidence import CaseText, describe_failure, list_properties
+from pytest_atesor.live import LiveReport
 from pytest_atesor.scheduler import FenceScheduling
-from pytest_atesor.signals import STOP_WORKER
+from pytest_atesor.session import BatchSession
+from pytest_atesor.signals import signals_blocked
+from pytest_atesor.worker import STOP_WORKER, show_path
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
     from pytest_atesor.core.attempt import AttemptRecord
     from pytest_atesor.core.plan import Case
-    from pytest_atesor.live import LiveReport
     from pytest_atesor.prepare import Batch
-    from pytest_atesor.session import BatchSession
 
-__all__ = ["BEGUN_ATTRIBUTE", "RECORD_ATTRIBUTE", "Controller"]
+__all__ = ["Controller", "XdistHooks"]
 
-BEGUN_ATTRIBUTE: Final = "atesor_begun"
-RECORD_ATTRIBUTE: Final = "atesor_record"
 _LAST_FAILED: Final = "cache/lastfailed"
 
 
 class Controller:
     """Hooks that work with and without xdist, and the session's observer."""
 
-    def __init__(self, config: pytest.Config, batch: Batch, live: LiveReport) -> None:
+    def __init__(self, config: pytest.Config, batch: Batch) -> None:
         self._config = config
         self._batch = batch
-        self._live = live
+        self._live = LiveReport(config, batch.bundle.ledger)
         self._failed_before: dict[str, bool] = {}
-
-    @property
-    def _session(self) -> BatchSession:
-        return self._batch.session
+        self._reported: set[str] = set()
+        self.session = BatchSession(batch.bundle, self, batch.clock)
 
     # What happened, from the session.
 
-    def case_started(self, case: Case, slot: str) -> None:
+    def case_started(self, case: Case, slot: str, attempt_id: str) -> None:
         """Show it."""
-        self._live.case_started(case, slot)
+        self._live.case_started(case, slot, attempt_id)
 
     def case_ended(self, case: Case, record: AttemptRecord) -> None:
-        """Show it."""
+        """Show it and pass it on."""
         self._live.case_ended(case, record)
+        self._config.hook.pytest_atesor_case_ended(
+            config=self._config, plan=self.session.plan, case=case, record=record
+        )
 
     def case_lost(self, case: Case, record: AttemptRecord) -> None:
-        """Show it, and make the reports that its worker could not make."""
-        self._live.case_ended(case, record)
+        """Show it, pass it on, and make the reports that its worker could not make."""
+        self.case_ended(case, record)
         self._publish(case, record)
         self._count_failure(record)
 
@@ -69,50 +72,71 @@ class Controller:
     @pytest.hookimpl
     def pytest_report_header(self) -> list[str]:
         """Say what runs, where, and where its bundle is."""
-        return self._live.header()
+        return self._live.header(show_path(self._batch.bundle.layout.root))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
-        """Remember what ``--lf`` knew before."""
+        """Open the journal's chapter, and remember what ``--lf`` knew before."""
+        self.session.begin(
+            host=platform.node(), pid=os.getpid(), version=__version__, workers=max(1, self._batch.workers)
+        )
+        self._live.silence_paths()
         cache = getattr(self._config, "cache", None)
         if cache is not None:
             self._failed_before = dict(cache.get(_LAST_FAILED, {}))
 
+    @pytest.hookimpl
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Take the selection when this process runs the cases itself."""
+        if self._batch.workers == 0:
+            self.session.set_selection([item.nodeid for item in session.items])
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take what a worker's report says of its attempt."""
-        case = self._session.case(report.nodeid)
-        if case is None:
+        if self.session.case(report.nodeid) is None:
             return
         begun = getattr(report, BEGUN_ATTRIBUTE, None)
         if begun is not None:
-            self._session.attempt_began(report.nodeid, begun)
+            self.session.attempt_began(report.nodeid, begun)
         raw = getattr(report, RECORD_ATTRIBUTE, None)
         if raw is not None:
             record = load_attempt(raw, f"the report of {report.nodeid}")
-            self._session.attempt_ended(report.nodeid, record)
+            self.session.attempt_ended(report.nodeid, record)
             if report.failed:
-                report.longrepr = CaseText(record, str(report.longrepr))  # type: ignore[assignment]  # as pytest's own reprs: str() and toterminal()
+                text: Any = CaseText(record, str(report.longrepr))
+                report.longrepr = text
+        if report.when == "call" or not report.passed:
+            self._reported.add(report.nodeid)
+
+    @pytest.hookimpl
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        """Without xdist: settle the case, and end the loop when the batch stops."""
+        if self._batch.workers > 0 or self.session.case(nodeid) is None:
+            return
+        self.session.case_done(None, nodeid)
+        stop = self.session.stop_order
+        if stop is not None:
+            pytest_session = self._config.pluginmanager.getplugin("session")
+            if pytest_session is not None:
+                pytest_session.shouldstop = stop.reason
 
     @pytest.hookimpl
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, Any] | None:
         """Name the outcome of a case as the package-list contract does."""
-        return self._live.status_words(report) if self._session.case(report.nodeid) else None
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtestloop(self) -> Generator[None, object, object]:
-        """Without xdist: learn the selection before the first case."""
-        return (yield)
+        return self._live.status_words(report) if self.session.case(report.nodeid) else None
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Settle what is open, report what never started, close the bundle, decide the exit code."""
-        self._batch.processes.send(STOP_WORKER)
-        reason = session.shouldfail or getattr(self._dsession, "shouldstop", False) or session.shouldstop
-        rest = self._session.settle_rest(str(reason) if reason else "the session ended")
+        self._batch.crew.processes.send(STOP_WORKER)
+        early = session.shouldfail or getattr(self._dsession, "shouldstop", False) or session.shouldstop
+        rest = self.session.settle_rest(str(early) if early else "the session ended early")
+        if rest:
+            self._live.cases_skipped(rest, self.session.skip_reason(rest[0]))
         for case in rest:
             self._publish(case, None)
-        code = self._session.finish()
+        code = self.session.finish()
         if exitstatus != pytest.ExitCode.INTERNAL_ERROR:
             session.exitstatus = code
 
@@ -125,7 +149,7 @@ class Controller:
         kept = {
             nodeid: True
             for nodeid in self._failed_before
-            if self._session.case(nodeid) and self._session.is_unfinished(nodeid)
+            if self.session.case(nodeid) and self.session.is_open(nodeid)
         }
         if kept:
             cache.set(_LAST_FAILED, {**cache.get(_LAST_FAILED, {}), **kept})
@@ -133,44 +157,49 @@ class Controller:
     @pytest.hookimpl(tryfirst=True)
     def pytest_terminal_summary(self) -> None:
         """Print the table, the counts and the pass rate."""
-        self._live.summary()
-
-    @pytest.hookimpl
-    def pytest_unconfigure(self) -> None:
-        """Give everything back."""
-        self._batch.close()
+        self._live.summary(self.session.defects)
 
     # Reports that no worker makes.
 
     def _publish(self, case: Case, record: AttemptRecord | None) -> None:
-        """Send the reports of a case through pytest: ``record`` of None for a case that never started."""
-        nodeid = self._session.nodeid(case)
-        location = (self._session.plan.source, None, case.label)
-        properties = list_properties(case, record)
-        outcome: Any
-        longrepr: Any
+        """Send the reports of a case through pytest; ``record`` is None for a case that never started."""
+        nodeid = self.session.nodeid(case)
+        if nodeid in self._reported:
+            return
+        log = show_path(self._batch.bundle.layout.root / record.log) if record is not None else ""
+        outcome: Any = "skipped"
+        longrepr: Any = None
         if record is None or record.status is Status.SKIPPED:
-            reason = record.reason if record is not None else self._session.skip_reason(case)
-            outcome, longrepr = "skipped", (self._session.plan.source, 0, f"Skipped: {reason}")
+            reason = record.reason if record is not None else self.session.skip_reason(case)
+            longrepr = (self.session.plan.source, 0, f"Skipped: {reason}")
         elif record.status is Status.PASS:
-            outcome, longrepr = "passed", None
+            outcome = "passed"
         else:
-            outcome, longrepr = "failed", CaseText(record, describe_failure(record, ""))
-        for when, result, text in (("call", outcome, longrepr), ("teardown", "passed", None)):
+            outcome, longrepr = "failed", CaseText(record, describe_failure(record, log))
+        phases: tuple[tuple[Any, Any, Any], ...] = (
+            ("call", outcome, longrepr),
+            ("teardown", "passed", None),
+        )
+        self._live.remember(nodeid, record)
+        for when, result, text in phases:
             report = pytest.TestReport(
                 nodeid=nodeid,
-                location=location,
+                location=(self.session.plan.source, None, case.label),
                 keywords={},
                 outcome=result,
                 longrepr=text,
-                when=when,  # type: ignore[arg-type]  # one of pytest's phases; the loop hides it
+                when=when,
                 duration=record.duration_s if record is not None and when == "call" else 0.0,
-                user_properties=properties,
+                user_properties=list_properties(case, record, log),
             )
+            node = self.session.node(nodeid)
+            if node is not None:
+                # As xdist marks its own: JUnit tells the reports of one item by it.
+                report.node = node  # type: ignore[attr-defined]  # pytest reports take any attribute
             self._config.hook.pytest_runtest_logreport(report=report)
 
     @property
-    def _dsession(self) -> Any:
+    def _dsession(self) -> Any:  # noqa: ANN401 - xdist's session has no public type
         return self._config.pluginmanager.getplugin("dsession")
 
     def _count_failure(self, record: AttemptRecord) -> None:
@@ -186,25 +215,46 @@ class Controller:
 class XdistHooks:
     """Hooks of pytest-xdist's controller; registered only when cases go to worker processes."""
 
-    def __init__(self, config: pytest.Config, batch: Batch) -> None:
-        self._config = config
+    def __init__(self, batch: Batch, session: BatchSession) -> None:
         self._batch = batch
-        self._spawning = contextlib.ExitStack()
+        self._session = session
+        self._held = contextlib.ExitStack()
+        self._useless = 0
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_sessionstart(self) -> Generator[None, object, object]:
+        """Start the workers with stop signals blocked, so that none dies of one before we know it."""
+        with signals_blocked():
+            return (yield)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self) -> FenceScheduling:
         """Dispatch to idle workers only."""
-        return FenceScheduling(self._batch.session)
+        return FenceScheduling(self._session, after_event=self._held.close)
 
     @pytest.hookimpl(optionalhook=True)
-    def pytest_configure_node(self, node: Any) -> None:
-        """Take over a new worker process: learn its id, lease it a slot, tell it what to do."""
-        self._batch.enlist(node)
+    def pytest_configure_node(self, node: Any) -> None:  # noqa: ANN401 - xdist's WorkerController has no public type
+        """Take over a new worker process: learn its id, give it a slot and its orders."""
+        self._batch.crew.enlist(node)
 
     @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodedown(self, node: Any, error: object) -> None:
-        """Take the slot of a worker that ended back."""
-        self._batch.discharge(str(node.gateway.id), error)
+    def pytest_testnodedown(self, node: Any, error: object) -> None:  # noqa: ANN401 - the same
+        """Take the slot of a worker that ended back; give up when workers die before they do anything."""
+        worker = str(node.gateway.id)
+        stop = self._session.stop_order
+        if not error and stop is not None and stop.signal is not None:
+            # It said all that it had to say, and pytest's own end of a process takes seconds on a busy host.
+            self._batch.crew.processes.kill(worker)
+        self._batch.crew.discharge(worker)
+        if not error:
+            return
+        self._session.defects.append(f"worker {worker} died ({error})")
+        self._useless = 0 if self._session.has_case(worker) else self._useless + 1
+        if self._useless > 2 * self._batch.workers:
+            reason = f"{self._useless} workers died in a row without running a case"
+            self._session.stop(reason, Cause.ENVIRONMENT)
+            pytest.exit(f"atesor: {reason}", returncode=1)
+        self._held.enter_context(signals_blocked())
 
     @pytest.hookimpl(optionalhook=True, tryfirst=True)
     def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:

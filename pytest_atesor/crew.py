@@ -1,7 +1,7 @@
 """The worker processes of a batch and their slots, from the controller's side.
 
-Slots are leased before the first worker starts and stay leased until the batch ends; a worker that dies gives its
-slot to its replacement.
+Slots are leased before the first worker starts and stay leased until the batch ends; a worker that dies
+gives its slot to its replacement.
 """
 
 from __future__ import annotations

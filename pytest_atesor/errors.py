@@ -1,8 +1,8 @@
 """The errors that a user can cause or meet, one exit code per leaf.
 
-Each message is one line of three parts: what failed, the value and where it came from, what to do next. The entry
-points print it after ``atesor: error:`` and end with ``exit_code``; no traceback is shown. An exception that is not
-an :class:`AtesorError` is a defect of this project and keeps its traceback.
+Each message is one line of three parts: what failed, the value and where it came from, what to do next. The
+entry points print it after ``atesor: error:`` and end with ``exit_code``; no traceback is shown. An
+exception that is not an :class:`AtesorError` is a defect of this project and keeps its traceback.
 """
 
 from typing import ClassVar

@@ -1,16 +1,22 @@
 """Hooks that other plugins implement to extend a batch.
 
-A plugin or conftest.py implements them like any pytest hook, under the same names. They are called only in a batch
-run. Under pytest-xdist the runners are asked for in every worker, and what happened is told in the controller.
+A plugin or conftest.py implements them like any pytest hook, under the same names. They are called only in
+a batch run. Under pytest-xdist the runners are asked for in every worker, and what happened is told in the
+controller.
 """
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_atesor.core.attempt import AttemptRecord
-from pytest_atesor.core.plan import Case, Plan
-from pytest_atesor.runners.interface import Runner
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_atesor.core.attempt import AttemptRecord
+    from pytest_atesor.core.plan import Case, Plan
+    from pytest_atesor.runners.interface import Runner
 
 __all__ = ["pytest_atesor_case_ended", "pytest_atesor_runners"]
 

@@ -8,14 +8,16 @@ twice.
 from __future__ import annotations
 
 import contextlib
+import shlex
 from typing import TYPE_CHECKING, Any, Final
 
-from pytest_atesor.core.attempt_json import load_attempt
+from pytest_atesor.collection import RECORD_ATTRIBUTE
 from pytest_atesor.core.outcome import Status
 from pytest_atesor.reports.events import format_ended, format_skipped, format_started
-from pytest_atesor.reports.table import format_report
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pytest
 
     from pytest_atesor.core.attempt import AttemptRecord
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
     from pytest_atesor.core.plan import Case
 
 __all__ = ["LiveReport"]
-
-RECORD_ATTRIBUTE: Final = "atesor_record"
 
 _LETTERS: Final = {
     Status.PASS: ("passed", "."),
@@ -43,6 +43,7 @@ class LiveReport:
         self._ledger = ledger
         self._is_summary = False
         self._ended = 0
+        self._known: dict[str, Status] = {}
 
     @property
     def _verbosity(self) -> int:
@@ -76,24 +77,37 @@ class LiveReport:
             self._write(format_skipped(tuple(case.label for case in cases), reason))
 
     def status_words(self, report: pytest.TestReport) -> tuple[str, str, Any] | None:
-        """Return category, letter and word of a report, as the contract names it; silent where we print lines."""
+        """Return category, letter and word of a report; no letter and word where we print lines."""
         if report.when != "call":
             return ("", "", "") if report.passed else None
         raw = getattr(report, RECORD_ATTRIBUTE, None)
-        if raw is None:
+        status = self._known.get(report.nodeid) if raw is None else Status(raw["status"])
+        if status is None:
             return None
-        record = load_attempt(raw, "a report")
-        category, letter = _LETTERS[record.status]
+        category, letter = _LETTERS[status]
         if self._shows_lines and not self._is_summary:
             return category, "", ""
-        word = record.status.value
-        if not self._is_summary:
-            word += f" ({record.cause.value if record.cause else f'{record.duration_s:.1f} s'})"
-        markup = {"yellow": True} if record.status is Status.UNVERIFIED else {}
-        return category, letter, (word, markup) if markup else word
+        word = status.value
+        if not self._is_summary and raw is not None:
+            word += f" ({raw['cause'] or format(raw['duration_s'], '.1f') + ' s'})"
+        return category, letter, (word, {"yellow": True}) if status is Status.UNVERIFIED else word
 
-    def summary(self) -> None:
-        """Print the table of all selected cases, the counts and the pass rate."""
+    def header(self, bundle: str) -> list[str]:
+        """Return the lines of pytest's header."""
+        plan = self._ledger.plan
+        agent = plan.settings.get("agent")
+        where = f"{plan.platform.value}/{plan.target.value}, engine {plan.settings.get('engine')}"
+        program = f", agent {shlex.join(map(str, agent))}" if isinstance(agent, list) else ""
+        return [f"atesor: {len(plan.cases)} cases of {plan.source}, {where}{program}", f"bundle: {bundle}"]
+
+    def remember(self, nodeid: str, record: AttemptRecord | None) -> None:
+        """Know the status of a report that carries no record."""
+        self._known[nodeid] = record.status if record is not None else Status.SKIPPED
+
+    def summary(self, defects: Sequence[str]) -> None:
+        """Print the table of all selected cases, the counts, the pass rate, and what went wrong besides."""
+        from pytest_atesor.reports.table import format_report  # noqa: PLC0415 - rich, for the end only
+
         self._is_summary = True
         terminal = self._terminal
         if terminal is None or self._verbosity < -1:
@@ -104,11 +118,8 @@ class LiveReport:
             report = format_report(self._ledger, width=writer.fullwidth, color=writer.hasmarkup)
             for line in report.split("\n"):
                 terminal.write_line(line)
-
-    def errors(self, messages: list[str]) -> None:
-        """Print what went wrong with the batch itself."""
-        for message in messages:
-            self._write(f"atesor: error: {message}")
+            for defect in defects:
+                terminal.write_line(f"atesor: error: {defect}")
 
     @property
     def _terminal(self) -> Any:  # noqa: ANN401 - pytest's reporter has no public type

@@ -1,7 +1,7 @@
 """Everything that comes before the first case: read, check, plan, prepare the machine, write the frozen plan.
 
-Checks come first and create nothing. Then the engine is asked, the image is made, the slots are leased, and last
-the bundle is written. Each step raises the error that names what to do.
+Checks come first and create nothing. Then the engine is asked, the image is made, the slots are leased, and
+last the bundle is written. Each step raises the error that names what to do.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ import platform as host_platform
 import shutil
 import sys
 import time
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import psutil
@@ -31,11 +30,11 @@ from pytest_atesor.errors import BadInputError, SetupError, UsageError
 from pytest_atesor.options import read_options
 from pytest_atesor.request import find_list_file, find_request
 from pytest_atesor.sandbox.slots import lease_slot, state_directory
-from pytest_atesor.signals import ProcessBook
 from pytest_atesor.worker import Orders
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     import pytest
 
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
     from pytest_atesor.request import ListFile
     from pytest_atesor.sandbox.interface import Engine
     from pytest_atesor.sandbox.slots import SlotLease
+    from pytest_atesor.signals import ProcessBook
 
 __all__ = ["LOG_DIRECTORY", "Batch", "Draft", "count_workers", "make_batch", "make_draft"]
 
@@ -54,7 +54,7 @@ _LEAST_MEMORY_BYTES: Final = 512 * 1024**2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A batch that was checked and planned; nothing was created for it yet. ``workers`` of 0 means in-process."""
+    """A batch that was checked and planned; nothing is created yet. ``workers`` of 0: in this process."""
 
     plan: Plan
     options: Options
@@ -99,7 +99,9 @@ def make_draft(config: pytest.Config, environ: Mapping[str, str]) -> Draft | Non
     return Draft(plan=plan, options=options, workers=workers)
 
 
-def make_batch(draft: Draft, config: pytest.Config, environ: Mapping[str, str]) -> Batch:
+def make_batch(
+    draft: Draft, config: pytest.Config, environ: Mapping[str, str], processes: ProcessBook
+) -> Batch:
     """Prepare the machine and write the frozen plan. Raises SetupError or BundleError."""
     clock = system_clock()
     state = state_directory(environ)
@@ -110,7 +112,7 @@ def make_batch(draft: Draft, config: pytest.Config, environ: Mapping[str, str]) 
     try:
         bundle = Bundle.create(
             draft.options.output_root,
-            _with_settings(draft.plan, settings),
+            replace(draft.plan, settings=settings),
             holder=Holder(host=host_platform.node(), pid=os.getpid(), started_at=clock.now()),
             clock=clock,
             exact=draft.options.batch_id is not None,
@@ -128,7 +130,7 @@ def make_batch(draft: Draft, config: pytest.Config, environ: Mapping[str, str]) 
         log_directory=str(config.rootpath / LOG_DIRECTORY),
         environment=dict(draft.options.dotenv),
     )
-    crew = Crew(leases, orders, ProcessBook())
+    crew = Crew(leases, orders, processes)
     return Batch(bundle=bundle, crew=crew, clock=clock, workers=draft.workers)
 
 
@@ -197,7 +199,7 @@ def _choose_batch_id(list_file: ListFile, options: Options) -> str:
 def _check_machine(config: pytest.Config, options: Options, plan: Plan) -> None:
     if plan.target is Target.NATIVE:
         raise SetupError("native target: not available in this version; use --atesor-target qemu")
-    if options.agent is not None and shutil.which(options.agent[0], path=_search_path(config)) is None:
+    if options.agent is not None and not _can_run(options.agent[0], config.rootpath):
         raise SetupError(f"the agent {options.agent[0]!r} is no program that can be run; check the path")
     check_writable(options.output_root, "the output root")
     check_writable(config.rootpath / LOG_DIRECTORY, "the log directory")
@@ -206,10 +208,9 @@ def _check_machine(config: pytest.Config, options: Options, plan: Plan) -> None:
         check_writable((config.invocation_params.dir / str(junit)).parent, "the directory of the JUnit file")
 
 
-def _search_path(config: pytest.Config) -> str:
-    """Return PATH as an agent sees it: it is started in the rootdir, so a relative path counts from there."""
-    del config
-    return os.environ.get("PATH", os.defpath)
+def _can_run(program: str, rootdir: Path) -> bool:
+    """Say whether an agent's program exists; a path with a slash counts from the rootdir."""
+    return shutil.which(str(rootdir / program) if "/" in program else program) is not None
 
 
 def _prepare_engine(draft: Draft, state: Path, settings: dict[str, Json]) -> Engine | None:
@@ -222,10 +223,10 @@ def _prepare_engine(draft: Draft, state: Path, settings: dict[str, Json]) -> Eng
 
     plan = draft.plan
     engine = select_engine(draft.options.engine)
-    run_preflight(engine, plan.platform, plan.target, state)
+    info = run_preflight(engine, plan.platform, plan.target, state=state)
     image = ensure_image(engine, plan.platform, state=state, progress=_show_progress)
     memory = max(_LEAST_MEMORY_BYTES, psutil.virtual_memory().total // max(1, draft.workers))
-    settings.update(engine=engine.name, engine_version=engine.probe().version, image=image, memory_bytes=memory)
+    settings.update(engine=engine.name, engine_version=info.version, image=image, memory_bytes=memory)
     return engine
 
 
@@ -245,12 +246,6 @@ def _lease(plan: Plan, state: Path, engine: Engine | None, count: int) -> list[S
             lease.release()
         raise
     return leases
-
-
-def _with_settings(plan: Plan, settings: Mapping[str, Json]) -> Plan:
-    from dataclasses import replace  # noqa: PLC0415
-
-    return replace(plan, settings=dict(settings))
 
 
 def _show_progress(line: str) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 __all__ = ["Board", "FenceScheduling", "Node"]
 
@@ -56,15 +56,13 @@ class Board(Protocol):
     def case_lost(self, node: Node, nodeid: str) -> None:
         """Settle a case whose worker died: charge an attempt, or put it back when it never started."""
 
-    def event_handled(self) -> None:
-        """Learn that one event of xdist's loop was handled."""
-
 
 class FenceScheduling:
-    """xdist's Scheduling protocol, for the nodes of one batch."""
+    """xdist's Scheduling protocol, for the nodes of one batch; ``after_event`` is called after each event."""
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: Board, after_event: Callable[[], None] = lambda: None) -> None:
         self._board = board
+        self._after_event = after_event
         self._indices: dict[Node, dict[str, int] | None] = {}
         self._running: dict[Node, str] = {}
         self._is_selected = False
@@ -87,7 +85,7 @@ class FenceScheduling:
     @property
     def tests_finished(self) -> bool:
         """Whether nothing runs and nothing more will start. xdist asks after each event."""
-        self._board.event_handled()
+        self._after_event()
         return not self._running and not self._board.has_waiting()
 
     def add_node(self, node: Node) -> None:

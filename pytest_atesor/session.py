@@ -9,18 +9,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from pytest_atesor.bundle.attempts import read_attempt, scan_attempts
+from pytest_atesor.bundle.attempts import read_attempt
 from pytest_atesor.core.events import (
     AttemptEnded,
     AttemptLost,
     AttemptStarted,
     BatchEnded,
+    BatchStarted,
     CasesSelected,
     CasesSkipped,
     Event,
 )
 from pytest_atesor.core.exit_code import EXIT_OK, EXIT_USAGE, decide_exit_code
-from pytest_atesor.core.ledger import Ended, NotStarted
+from pytest_atesor.core.ledger import Ended, NotStarted, Skipped
 from pytest_atesor.core.outcome import Cause
 from pytest_atesor.core.schedule import CaseQueue
 from pytest_atesor.errors import BundleError
@@ -41,7 +42,7 @@ _NEVER_STARTED_LIMIT: Final = 3
 class Observer(Protocol):
     """Learns what happens, as it happens."""
 
-    def case_started(self, case: Case, slot: str) -> None:
+    def case_started(self, case: Case, slot: str, attempt_id: str) -> None:
         """Learn that an attempt began."""
 
     def case_ended(self, case: Case, record: AttemptRecord) -> None:
@@ -68,7 +69,8 @@ class BatchSession:
         self._clock = clock
         self._cases = {f"{bundle.plan.source}::{case.label}": case for case in bundle.plan.cases}
         self._queue: CaseQueue | None = None
-        self._workers: dict[str, str] = {}
+        self._nodes: dict[str, object] = {}
+        self._served: set[str] = set()
         self._refused: dict[str, int] = {}
         self._stop: Stop | None = None
         self.defects: list[str] = []
@@ -92,8 +94,26 @@ class BatchSession:
         return f"{self.plan.source}::{case.label}"
 
     def is_open(self, nodeid: str) -> bool:
-        """Say whether the case has no outcome yet."""
-        return not isinstance(self._bundle.ledger.state(self._cases[nodeid].case_id), Ended)
+        """Say whether the case has no outcome: it never started, was skipped, or was interrupted."""
+        state = self._bundle.ledger.state(self._cases[nodeid].case_id)
+        return not isinstance(state, Ended) or state.record.cause is Cause.INTERRUPTED
+
+    def node(self, nodeid: str) -> object | None:
+        """Return xdist's node that was given the case last, None without xdist."""
+        return self._nodes.get(nodeid)
+
+    def has_case(self, worker: str) -> bool:
+        """Say whether a worker has been given a case at all."""
+        return worker in self._served
+
+    def skip_reason(self, case: Case) -> str:
+        """Return why a case was skipped without an attempt."""
+        state = self._bundle.ledger.state(case.case_id)
+        return state.reason if isinstance(state, Skipped) else ""
+
+    def begin(self, *, host: str, pid: int, version: str, workers: int) -> None:
+        """Write down who runs the batch."""
+        self._record(BatchStarted(at=self._clock.now(), host=host, pid=pid, version=version, workers=workers))
 
     # The scheduler's board.
 
@@ -126,7 +146,8 @@ class BatchSession:
 
     def case_sent(self, node: object, nodeid: str) -> None:
         """Remember which worker has the case."""
-        self._workers[nodeid] = str(getattr(getattr(node, "gateway", None), "id", ""))
+        self._nodes[nodeid] = node
+        self._served.add(_name_worker(node))
 
     def case_done(self, node: object, nodeid: str) -> None:  # noqa: ARG002 - the board's signature
         """Free the case's derived name; an attempt that began and has no record by now never will."""
@@ -139,7 +160,7 @@ class BatchSession:
     def case_lost(self, node: object, nodeid: str) -> None:
         """Charge one attempt to a case whose worker died in it; a case that had not begun waits again."""
         case = self._cases[nodeid]
-        worker = self._workers.get(nodeid) or str(node)
+        worker = _name_worker(node)
         if self._queue is not None:
             self._queue.release(case.derived_name)
         self._discover(case, worker)
@@ -153,9 +174,6 @@ class BatchSession:
                 self.put_back(nodeid)
             else:
                 self.defects.append(f"{case.label}: {_NEVER_STARTED_LIMIT} workers died before it began")
-
-    def event_handled(self) -> None:
-        """Nothing to do after an event: views are written when events are recorded."""
 
     # What the reports of the workers say.
 
@@ -175,7 +193,7 @@ class BatchSession:
                 worker=begun["worker"],
             )
         )
-        self._observer.case_started(case, begun["slot"])
+        self._observer.case_started(case, begun["slot"], begun["attempt_id"])
 
     def attempt_ended(self, nodeid: str, record: AttemptRecord) -> None:
         """Take the record of an attempt."""
@@ -221,6 +239,7 @@ class BatchSession:
         stopped_by = self._stop.signal if self._stop is not None else None
         code = decide_exit_code(self.plan.kind, states, stopped_by=stopped_by)
         if code == EXIT_OK and self.plan.cases and not selected:
+            self.defects.append(f"no case of {self.plan.source} was selected; check -k, -m and --deselect")
             code = EXIT_USAGE
         if code == EXIT_OK and self.defects:
             code = 1
@@ -243,11 +262,12 @@ class BatchSession:
     def _discover(self, case: Case, worker: str) -> None:
         """Take note of attempts that began on disk and whose news died with the worker."""
         known = {attempt.attempt_id for attempt in self._bundle.ledger.attempts(case.case_id)}
+        parent = self._bundle.layout.case(case.case_id) / "attempts"
         try:
-            found = scan_attempts(self._bundle.layout, [case.case_id]).get(case.case_id, {})
-        except BundleError:
+            found = {entry.name for entry in parent.iterdir() if entry.name.isdecimal()}
+        except OSError:
             return
-        for attempt_id in found.keys() - known:
+        for attempt_id in sorted(found - known):
             self._record(
                 AttemptStarted(
                     at=self._clock.now(), case_id=case.case_id, attempt_id=attempt_id, slot="", worker=worker
@@ -286,3 +306,7 @@ class BatchSession:
             if str(error) not in self.defects:
                 self.defects.append(str(error))
             self.stop(str(error), Cause.ENVIRONMENT)
+
+
+def _name_worker(node: object) -> str:
+    return str(getattr(getattr(node, "gateway", None), "id", node))

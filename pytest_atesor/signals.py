@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, Self
 import psutil
 
 from pytest_atesor.runners.stop import KILL_NOW, TERMINATE
+from pytest_atesor.worker import KILL_CHILDREN, STOP_WORKER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,9 +25,7 @@ if TYPE_CHECKING:
     from pytest_atesor.runners.stop import StopFlag
 
 __all__ = [
-    "KILL_CHILDREN",
     "STOP_SIGNALS",
-    "STOP_WORKER",
     "ProcessBook",
     "SetupInterrupted",
     "StopSignals",
@@ -34,12 +33,6 @@ __all__ = [
 ]
 
 STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-STOP_WORKER: Final = signal.SIGTERM
-"""Asks a worker to end its case: its child gets TERM and its grace."""
-
-KILL_CHILDREN: Final = signal.SIGUSR1
-"""Tells a worker to kill its child at once."""
 
 # A terminal, a parent and a CI runner often send the same wish within milliseconds of each other.
 _DEBOUNCE_S: Final = 0.2
@@ -68,6 +61,13 @@ class ProcessBook:
     def remove(self, worker: str) -> None:
         """Forget a worker that ended."""
         self._processes.pop(worker, None)
+
+    def kill(self, worker: str) -> None:
+        """Kill one worker."""
+        process = self._processes.get(worker)
+        if process is not None:
+            with contextlib.suppress(psutil.Error):
+                process.kill()
 
     def send(self, number: int) -> None:
         """Send a signal to every worker; psutil checks that the process is still the same one."""

@@ -7,6 +7,7 @@ no list. It writes only below its attempts' directories and the log links.
 from __future__ import annotations
 
 import os
+import signal
 import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -32,7 +33,23 @@ if TYPE_CHECKING:
     from pytest_atesor.runners.stop import StopSignal
     from pytest_atesor.sandbox.interface import Engine
 
-__all__ = ["Bench", "CaseEnd", "NoBench", "Orders", "SandboxBench", "Worker"]
+__all__ = [
+    "KILL_CHILDREN",
+    "STOP_WORKER",
+    "Bench",
+    "CaseEnd",
+    "NoBench",
+    "Orders",
+    "SandboxBench",
+    "Worker",
+    "show_path",
+]
+
+STOP_WORKER: Final = signal.SIGTERM
+"""Asks a worker to end its case: its child gets TERM and its grace."""
+
+KILL_CHILDREN: Final = signal.SIGUSR1
+"""Tells a worker to kill its child at once."""
 
 _TAIL_BYTES: Final = 64 * 1024
 _REASON_CHARACTERS: Final = 300

@@ -54,7 +54,7 @@ def read_attempt(attempt: AttemptLayout) -> AttemptRecord | None:
 
 
 def scan_attempts(layout: BundleLayout, ledger: Ledger) -> dict[str, dict[str, AttemptRecord | None]]:
-    """Return the attempt directories whose end the ledger does not know: case id, attempt id, record or None."""
+    """Return the attempts on disk whose end the ledger does not know: case id, attempt id, record or None."""
     found: dict[str, dict[str, AttemptRecord | None]] = {}
     for case_id in (case.case_id for case in ledger.plan.cases):
         parent = layout.case(case_id) / "attempts"

@@ -1,4 +1,4 @@
-"""Fields of JSON objects, read with their type checked: KeyError when absent, TypeError when of another type."""
+"""Fields of JSON objects with their type checked: KeyError when absent, TypeError when of another type."""
 
 from collections.abc import Mapping
 from typing import cast

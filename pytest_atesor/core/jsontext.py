@@ -76,8 +76,12 @@ def show_value(value: object) -> str:
 
 
 def format_json(value: object) -> str:
-    """Return ``value`` as an indented document with a final newline; what is not Unicode becomes U+FFFD."""
-    return _SURROGATE.sub("\ufffd", json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)) + "\n"
+    """Return ``value`` as a document with a final newline; what is not Unicode becomes U+FFFD.
+
+    The two outer levels stand one element a line, everything deeper on its element's line. People can read
+    that, a diff shows one line per case, and ten thousand cases cost no more than the C encoder does.
+    """
+    return _SURROGATE.sub("\ufffd", _spread(value, levels=2, indent="")) + "\n"
 
 
 def format_json_line(value: object) -> str:
@@ -86,6 +90,20 @@ def format_json_line(value: object) -> str:
         "\ufffd", json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     )
     return _LINE_ENDS.sub(lambda found: f"\\u{ord(found.group()):04x}", text) + "\n"
+
+
+def _spread(value: object, *, levels: int, indent: str) -> str:
+    if not levels or not value or not isinstance(value, dict | list | tuple):
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    inner = f"{indent}  "
+    if isinstance(value, dict):
+        parts = [
+            f"{_spread(key, levels=0, indent='')}: {_spread(item, levels=levels - 1, indent=inner)}"
+            for key, item in value.items()
+        ]
+        return f"{{\n{inner}" + f",\n{inner}".join(parts) + f"\n{indent}}}"
+    parts = [_spread(item, levels=levels - 1, indent=inner) for item in value]
+    return f"[\n{inner}" + f",\n{inner}".join(parts) + f"\n{indent}]"
 
 
 def _decode(text: str | bytes, where: str) -> str:

@@ -82,8 +82,8 @@ CaseState = NotStarted | Running | Ended | Skipped
 class Attempt:
     """One attempt in a case's history; ``record`` is None until it ends.
 
-    ``adopted`` says that the record was found on disk by a later session, ``lost`` that it only stands in for one
-    that was never written.
+    ``adopted`` says that the record was found on disk by a later session, ``lost`` that it only stands in for
+    one that was never written.
     """
 
     case_id: str

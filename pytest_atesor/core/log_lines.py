@@ -19,7 +19,7 @@ _NOISE: Final = re.compile(
     | \S*make(?:\[\d+\])?:\ (?:Nothing\ to\ be\ done|Waiting\ for\ unfinished)
     | ninja:\ (?:Entering\ directory|no\ work\ to\ do)
     | \[\s*\d+%\]                                              # CMake's progress
-    | [\s|/\\#=>.*-]*\d{1,3}(?:\.\d+)?\s?%[\s|/\\#=>.*\]-]*$   # bars
+    | [\W_]*\d{1,3}(?:\.\d+)?\s?%[\W_]*$                       # bars
     | (?:remote:\ )?(?:Counting|Compressing|Receiving|Resolving|Enumerating|Unpacking|Updating)\ \w+:\s+\d+%
     | \s*\d*\s+\|(?:\s|$)                                      # a compiler quoting the source
     | Traceback\ \(most\ recent\ call\ last\):

@@ -14,11 +14,12 @@ from typing import Any, Final, cast
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
-from pytest_atesor.core.jsontext import format_path, show_value
+from pytest_atesor.core.documents import Mark
+from pytest_atesor.core.jsontext import JsonPath, format_path, show_value
 from pytest_atesor.core.plan import Json
 from pytest_atesor.errors import BadInputError
 
-__all__ = ["check_schema", "load_schema", "near_matches"]
+__all__ = ["check_schema", "load_schema", "locate", "near_matches"]
 
 _KINDS: Final = {
     "array": "an array",
@@ -38,24 +39,44 @@ def load_schema(name: str) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", json.loads(file.read_text("utf-8")))
 
 
-def check_schema(document: Json, name: str, where: str) -> None:
-    """Check ``document`` against a schema.
+def check_schema(
+    document: Json, schema: str | Mapping[str, Any], where: str, marks: Mapping[JsonPath, Mark] | None = None
+) -> None:
+    """Check ``document`` against a schema: one of ours by its short name, or another as a mapping.
 
-    Raises BadInputError for the first fault in document order: one line with ``where``, the JSON path, the
-    value, what is wanted, and how many more faults there are.
+    Raises BadInputError for the first fault in document order: one line with ``where`` (or the file and line
+    that ``marks`` knows for the place), the JSON path, the value, what is wanted, and how many more faults
+    there are.
     """
-    found = sorted(_validator(name).iter_errors(document), key=_order)
+    validator = _validator(schema) if isinstance(schema, str) else Draft202012Validator(schema)
+    found = sorted(validator.iter_errors(document), key=_order)
     if not found:
         return
-    more = f" (and {len(found) - 1} more faults)" if len(found) > 1 else ""
-    raise BadInputError(f"{where}, {_describe(_leaf(found[0]))}{more}")
+    others = len(found) - 1
+    more = f" (and {others} more fault{'s' if others > 1 else ''})" if others else ""
+    fault = _leaf(found[0])
+    path = tuple(fault.absolute_path)
+    raise BadInputError(
+        f"{locate(path, where, marks or {})}: {_describe(fault)}{_hint(fault, marks or {})}{more}"
+    )
+
+
+def locate(path: JsonPath, where: str, marks: Mapping[JsonPath, Mark]) -> str:
+    """Return a place in words: the file, the line when it is known, and the JSON path."""
+    for length in range(len(path), -1, -1):
+        if (mark := marks.get(path[:length])) is not None:
+            return f"{mark.where}, line {mark.line}, {format_path(path)}"
+    return f"{where}, {format_path(path)}"
 
 
 def near_matches(word: str, known: list[str]) -> str:
     """Return a hint such as ``; did you mean "zlib" or "zlib-ng"?``, empty when nothing is near."""
-    folded = {candidate.casefold(): candidate for candidate in known}
+    folded: dict[str, list[str]] = {}
+    for candidate in known:
+        folded.setdefault(candidate.casefold(), []).append(candidate)
     close = difflib.get_close_matches(word.casefold(), list(folded), n=3, cutoff=0.6)
-    return f"; did you mean {' or '.join(show_value(folded[match]) for match in close)}?" if close else ""
+    names = [candidate for match in close for candidate in folded[match]][:3]
+    return f"; did you mean {' or '.join(show_value(name) for name in names)}?" if names else ""
 
 
 @functools.cache
@@ -75,24 +96,35 @@ def _leaf(error: ValidationError) -> ValidationError:
     return error
 
 
+def _hint(error: ValidationError, marks: Mapping[JsonPath, Mark]) -> str:
+    """Say how to quote what YAML took for a number or a truth value where text is wanted."""
+    mark = marks.get(tuple(error.absolute_path))
+    if (
+        error.validator != "type"
+        or "string" not in str(error.validator_value)
+        or mark is None
+        or not mark.written
+    ):
+        return ""
+    return f"; quote it: {show_value(mark.written)}"
+
+
 def _describe(error: ValidationError) -> str:
-    where = format_path(tuple(error.absolute_path))
     keyword = str(error.validator)
     if keyword == "required":
         missing = next(key for key in cast("list[str]", error.validator_value) if key not in _keys(error))
-        return f"{where}: the key {show_value(missing)} is missing; add it"
+        return f"the key {show_value(missing)} is missing; add it"
     if keyword in {"additionalProperties", "unevaluatedProperties"}:
         known = list(cast("dict[str, Any]", error.schema).get("properties", {}))
         unknown = next(key for key in _keys(error) if key not in known)
         hint = near_matches(unknown, known) or f"; known keys are {', '.join(known)}"
-        return f"{where}: unknown key {show_value(unknown)}{hint}"
+        return f"unknown key {show_value(unknown)}{hint}"
     wanted = _WANTED.get(keyword)
-    said = (
+    return (
         error.message
         if wanted is None
         else f"{show_value(error.instance)} must {wanted(error.validator_value)}"
     )
-    return f"{where}: {said}"
 
 
 def _keys(error: ValidationError) -> list[str]:

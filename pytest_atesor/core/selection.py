@@ -17,10 +17,12 @@ def select_names(known: Sequence[str], wanted: Collection[str], where: str) -> t
     """
     if not wanted:
         return tuple(range(len(known)))
-    unknown = [name for name in dict.fromkeys(wanted) if name not in set(known)]
+    names = set(known)
+    unknown = [name for name in dict.fromkeys(wanted) if name not in names]
     if unknown:
         hint = near_matches(unknown[0], list(known)) or f"; see the names in {where}"
-        more = f" (and {len(unknown) - 1} more unknown names)" if len(unknown) > 1 else ""
+        others = len(unknown) - 1
+        more = f" (and {others} more unknown name{'s' if others > 1 else ''})" if others else ""
         raise UsageError(f"{where} has no package {show_value(unknown[0])}{hint}{more}")
     chosen = set(wanted)
     return tuple(index for index, name in enumerate(known) if name in chosen)

@@ -162,6 +162,8 @@ def _parse_scp(text: str) -> SourceUrl:
             else "write https://host/owner/repo"
         )
         raise SourceUrlError(f"it is no URL; {hint}")
+    if found["host"].lower() in _SCHEMES:
+        raise SourceUrlError(f"it has no // after {found['host']}:")
     if found["path"].startswith("-") or not found["path"].strip("/"):
         raise SourceUrlError("it names no repository")
     return SourceUrl(

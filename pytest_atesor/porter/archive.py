@@ -1,6 +1,7 @@
 """Members of a static archive (``ar``), read with bounds; the file's sizes and names are a stranger's.
 
-Knows the System V/GNU and BSD forms and thin archives, whose members lie elsewhere and so prove nothing by themselves.
+Knows the System V/GNU and BSD forms and thin archives, whose members lie elsewhere and so prove nothing by
+themselves.
 """
 
 import os

@@ -1,13 +1,14 @@
-"""Build attempts: each from a clean tree with the fixes so far, each failure understood before the next one starts.
+"""Build attempts: each from a clean tree with the fixes so far.
 
-Attempts are never burnt blindly: where no rule matches, or none that was not tried yet, it ends with that reason.
+Each failure is understood before the next attempt starts, so attempts are never burnt blindly: where no rule
+matches, or none that was not tried yet, it ends with that reason.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from pytest_atesor.core.log_lines import find_last_meaningful_line
 from pytest_atesor.core.outcome import Cause
-from pytest_atesor.core.reason import find_reason
 from pytest_atesor.porter.builders import builder_named
 from pytest_atesor.porter.builders.interface import BuildOptions, Candidate, Step
 from pytest_atesor.porter.installer import Installer
@@ -15,7 +16,7 @@ from pytest_atesor.porter.needs import Need, NeedKind
 from pytest_atesor.porter.phases import Phases
 from pytest_atesor.porter.scan import Scan
 from pytest_atesor.porter.shell import Capture, Shell
-from pytest_atesor.porter.verdict import Outcome, decide_verdict, failed
+from pytest_atesor.porter.verdict import EXIT_UNVERIFIED, Outcome, decide_verdict, failed
 from pytest_atesor.porter.workplace import (
     BUILD_ROOT,
     attempt_environment,
@@ -25,12 +26,15 @@ from pytest_atesor.porter.workplace import (
     wrapper_script,
 )
 
+_SHOWN_NEEDS = 4
+_GO_LIBRARY = "the Go packages compile for riscv64, but none of them is a program that leaves a file"
+
 __all__ = ["Attempts", "Built", "Package"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Package:
-    """What is built: its directory name, whether its files' times mean nothing (git), Debian's name for it."""
+    """What is built: its directory name, whether file times mean nothing (git), Debian's name for it."""
 
     name: str
     same_times: bool
@@ -63,6 +67,7 @@ class _Progress:
 
     options: BuildOptions
     tried: set[Need] = field(default_factory=set)
+    unknown: set[Need] = field(default_factory=set)
     asked_debian: bool = False
 
 
@@ -70,7 +75,13 @@ class Attempts:
     """Runs attempts for one package in one sandbox."""
 
     def __init__(
-        self, shell: Shell, installer: Installer, phases: Phases, *, package: Package, scan: Callable[[], Scan]
+        self,
+        shell: Shell,
+        installer: Installer,
+        phases: Phases,
+        *,
+        package: Package,
+        scan: Callable[[], Scan],
     ) -> None:
         self._shell = shell
         self._installer = installer
@@ -99,9 +110,13 @@ class Attempts:
             self._phases.say(f"trying {following.builder} instead ({following.evidence})")
             left = left[left.index(following) + 1 :]
             candidate, progress = following, _Progress(options=options)
-        return min(ends, key=lambda one: one.outcome.exit_code != 3) if ends else _out_of_attempts(candidate, progress, most)  # noqa: PLR2004 - the exit code of unverified
+        return (
+            min(ends, key=lambda one: one.outcome.exit_code != EXIT_UNVERIFIED)
+            if ends
+            else _out_of_attempts(candidate, progress, most)
+        )
 
-    def _judge(  # noqa: PLR0913, PLR0917 - one attempt's whole context
+    def _judge(
         self,
         failure: _Failure | None,
         candidate: Candidate,
@@ -111,12 +126,17 @@ class Attempts:
         *,
         last: bool,
     ) -> Outcome | None:
-        """Return how the candidate ended, filed in ``ends``; None when another attempt with new fixes follows."""
+        """Return how the candidate ended, filed in ``ends``.
+
+        None when another attempt with new fixes follows.
+        """
         scan: Scan | None = None
         if failure is None:
             with self._phases.phase("scan"):
                 scan = self._scan()
             outcome = decide_verdict(scan)
+            if outcome.exit_code == EXIT_UNVERIFIED and candidate.builder == "go":
+                outcome = replace(outcome, reason=f"{_GO_LIBRARY}; {outcome.reason}")
         else:
             decided = self._decide(failure, candidate, progress, last=last)
             if decided is None:
@@ -133,7 +153,7 @@ class Attempts:
         environment = attempt_environment(options.tweak)
         fresh = fresh_tree_script(self._package.name, same_times=self._package.same_times)
         capture = Capture(self._shell.output)
-        done = self._shell.script(fresh, environment=environment, sink=capture)
+        done = self._shell.script(fresh, environment=environment, sink=capture.as_sink())
         if done.exit_code != 0 or done.timed_out:
             return _Failure(step="copy", log=capture.text())
         tree = f"{BUILD_ROOT}/{self._package.name}"
@@ -146,8 +166,15 @@ class Attempts:
             self._shell.set_network(enabled=step.network)
             sink = Capture(self._shell.output)
             done = self._shell.script(
-                with_wrappers(step.script), cwd=place if step.name != "prepare" else tree, environment=environment, sink=sink
+                with_wrappers(step.script),
+                cwd=place if step.name != "prepare" else tree,
+                environment=environment,
+                sink=sink.as_sink(),
             )
+            if done.timed_out:
+                return _Failure(
+                    step=step.name, log=f"{sink.text()}\nerror: {step.name} did not end before the deadline\n"
+                )
             if done.exit_code != 0 and step.required:
                 self._phases.say(f"--> {step.name} failed with exit code {done.exit_code}")
                 return _Failure(step=step.name, log=sink.text())
@@ -155,7 +182,9 @@ class Attempts:
                 self._phases.say(f"--> {step.name} failed with exit code {done.exit_code}; it is not needed")
         return None
 
-    def _decide(self, failure: _Failure, candidate: Candidate, progress: _Progress, *, last: bool) -> Outcome | None:
+    def _decide(
+        self, failure: _Failure, candidate: Candidate, progress: _Progress, *, last: bool
+    ) -> Outcome | None:
         """Apply the first rule that can still help and return None, or return why none can."""
         from pytest_atesor.porter.diagnose import diagnose, render  # noqa: PLC0415 - compiles rules only after a failure
         from pytest_atesor.porter.fixes.interface import Change, Install, Stop  # noqa: PLC0415 - the same
@@ -164,7 +193,9 @@ class Attempts:
         for match in diagnose(failure.log, candidate.builder):
             fix = match.rule.fix
             if isinstance(fix, Stop):
-                return failed(fix.cause, fix.reason.replace("{name}", match.names[0] if match.names else "something"))
+                return failed(
+                    fix.cause, fix.reason.replace("{name}", match.names[0] if match.names else "something")
+                )
             if last and not isinstance(fix, Stop):
                 continue
             changed = progress.options
@@ -172,13 +203,19 @@ class Attempts:
                 changed = changed.with_fix(match.rule.name, render(fix.change, match.names))
             elif isinstance(fix, Install):
                 needs = match.needs(failure.log) or _declared(candidate, fix.kind)
-                if not self._supply(needs, progress, unresolved) and not (fix.change and fix.kind is NeedKind.CRATE):
+                if not self._supply(needs, progress, unresolved) and not (
+                    fix.change and fix.kind is NeedKind.CRATE
+                ):
                     continue
                 change = render(fix.change, match.names) if fix.change else None
-                changed = changed.with_fix(match.rule.name, change) if change else replace(
-                    changed, fixes=(*changed.fixes, match.rule.name)
+                changed = (
+                    changed.with_fix(match.rule.name, change)
+                    if change
+                    else replace(changed, fixes=(*changed.fixes, match.rule.name))
                 )
-            if changed != progress.options and (changed.tweak != progress.options.tweak or isinstance(fix, Install)):
+            if changed != progress.options and (
+                changed.tweak != progress.options.tweak or isinstance(fix, Install)
+            ):
                 self._phases.say(f"--> rule {match.rule.name} matches; it shapes the next attempt")
                 progress.options = changed
                 return None
@@ -186,12 +223,14 @@ class Attempts:
 
     def _supply(self, needs: Iterable[Need], progress: _Progress, unresolved: list[Need]) -> bool:
         """Install what ``needs`` asks for, once per need; say whether anything new is there."""
-        fresh = [one for one in needs if one not in progress.tried and not self._is_own(one)]
-        if not fresh:
-            return False
+        asked = list(needs)
+        fresh = [one for one in asked if one not in progress.tried and not self._is_own(one)]
         progress.tried.update(fresh)
         found, unknown = self._installer.resolve(fresh)
-        unresolved.extend(unknown)
+        progress.unknown.update(unknown)
+        unresolved.extend(one for one in asked if one in progress.unknown)
+        if not fresh:
+            return False
         candidates: tuple[str, ...] = ()
         if not progress.asked_debian and any(one.kind not in {NeedKind.GO, NeedKind.CRATE} for one in fresh):
             progress.asked_debian = True
@@ -205,11 +244,20 @@ class Attempts:
         return need.kind is NeedKind.HEADER and need.name.rpartition("/")[2] in self._package.tree_names
 
     def _explain(self, failure: _Failure, unresolved: Sequence[Need], *, last: bool) -> Outcome:
-        reason = find_reason(failure.log, 240) or f"{failure.step} failed without a word"
+        reason = (
+            find_last_meaningful_line(failure.log.encode("utf-8", "replace"), 240)
+            or f"{failure.step} failed without a word"
+        )
         named = [one for one in unresolved if one.kind is not NeedKind.WORDS]
         if named and not last:
-            shown = ", ".join(str(one) for one in named[:4]) + (f" and {len(named) - 4} more" if len(named) > 4 else "")  # noqa: PLR2004 - as many as fit on a line
-            return failed(Cause.DEPENDENCY, f"no package provides {shown} ({failure.step}: {reason})")
+            shown = ", ".join(str(one) for one in named[:_SHOWN_NEEDS])
+            more = f" and {len(named) - _SHOWN_NEEDS} more" if len(named) > _SHOWN_NEEDS else ""
+            if named[0].kind in {NeedKind.GO, NeedKind.CRATE}:
+                return failed(
+                    Cause.DEPENDENCY,
+                    f"neither a registry nor a package of this platform provides {shown}{more}",
+                )
+            return failed(Cause.DEPENDENCY, f"no package provides {shown}{more} ({failure.step}: {reason})")
         cause = Cause.DEPENDENCY if unresolved else Cause.BUILD
         return failed(cause, f"{failure.step}: {reason}")
 
@@ -224,11 +272,14 @@ def _declared(candidate: Candidate, kind: NeedKind) -> tuple[Need, ...]:
 def _following(candidate: Candidate, left: Sequence[Candidate], *, failed_build: bool) -> Candidate | None:
     """Return the candidate to try next; None when none could prove the package.
 
-    After a failure only another build system of the same directory builds the same thing; after a build that made
-    nothing native any real build file may be the one.
+    After a failure only another build system of the same directory builds the same thing; after a build that
+    made nothing native any real build file may be the one.
     """
     for one in left:
-        if one.builder == "plain-c" or (one.builder, one.directory) == (candidate.builder, candidate.directory):
+        if one.builder == "plain-c" or (one.builder, one.directory) == (
+            candidate.builder,
+            candidate.directory,
+        ):
             continue
         if not failed_build or one.directory == candidate.directory:
             return one

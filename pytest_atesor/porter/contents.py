@@ -1,7 +1,7 @@
-"""The distribution's file index (``Contents``), reduced to what builds ask for and searched through a memory map.
+"""The distribution's file index (``Contents``), reduced to what builds ask for, in a memory map.
 
-It only names packages: what gets installed is apt's to fetch and verify, so a mirror whose index lags behind its
-release file (apt refuses such an index) still serves. One index serves every slot and is kept for a week.
+It only names packages: what gets installed is apt's to fetch and verify, so a mirror whose index lags behind
+its release file (apt refuses such an index) still serves. One index serves every slot and is kept for a week.
 """
 
 import contextlib
@@ -24,7 +24,8 @@ KEPT_S = 7 * 24 * 3600.0
 
 _LARGEST = 512 * 1024 * 1024
 
-# Runs as root with the network on; the result is the lines "path<TAB>package,package" of interesting paths only.
+# Runs as root with the network on; the result is the lines "path<TAB>package,package" of interesting paths
+# only.
 # Crates are filed as <version>/<name>.crate, Go packages as their directory with a trailing slash.
 INDEX_SCRIPT = r"""
 work=/workspace/cache/contents; mkdir -p "$work"; cd "$work"; rm -f ./*.gz ./*.new
@@ -34,7 +35,8 @@ while read -r site release component; do
   for one in "$arch" all; do
     for path in "$component/Contents-$one.gz" "Contents-$one.gz"; do
       name=$(echo "$site-$release-$path" | tr -c 'A-Za-z0-9._\n-' '_')
-      if /usr/lib/apt/apt-helper download-file "$site/dists/$release/$path" "$work/$name" >/dev/null 2>&1; then break; fi
+      url="$site/dists/$release/$path"
+      if /usr/lib/apt/apt-helper download-file "$url" "$work/$name" >/dev/null 2>&1; then break; fi
       rm -f "$work/$name"
     done
   done
@@ -42,13 +44,17 @@ done < targets
 ls ./*.gz >/dev/null
 zcat ./*.gz | LC_ALL=C awk '
   { path = $0; sub(/[ \t]+[^ \t]+$/, "", path); owner = $NF }
-  path ~ /^usr\/share\/gocode\/src\// { sub(/[^\/]*$/, "", path); if (path != last) { last = path; print path "\t" owner }; next }
+  path ~ /^usr\/share\/gocode\/src\// {
+    sub(/[^\/]*$/, "", path); if (path != last) { last = path; print path "\t" owner }
+    next }
   path ~ /^usr\/share\/cargo\/registry\/[^\/]+\/Cargo\.toml$/ {
     sub(/\/Cargo\.toml$/, "", path); sub(/.*\//, "", path)
-    if (match(path, /-[0-9]+\.[0-9]+\.[0-9]/)) print "crate/" substr(path, RSTART + 1) "/" substr(path, 1, RSTART - 1) ".crate\t" owner
+    if (match(path, /-[0-9]+\.[0-9]+\.[0-9]/))
+      print "crate/" substr(path, RSTART + 1) "/" substr(path, 1, RSTART - 1) ".crate\t" owner
     next }
   path ~ /^usr\/include\// || path ~ /^(usr\/)?s?bin\// || path ~ /\.(pc|m4|so|a|pm|gir|vapi)$/ ||
-  path ~ /(Config|-config)\.cmake$/ || path ~ /^usr\/lib\/python3\/dist-packages\/[^\/]+(\/__init__)?(\.py)?$/ { print path "\t" owner }
+  path ~ /(Config|-config)\.cmake$/ ||
+  path ~ /^usr\/lib\/python3\/dist-packages\/[^\/]+(\/__init__)?(\.py)?$/ { print path "\t" owner }
 ' > index.new
 [ -s index.new ]; rm -f ./*.gz; mv -f index.new index; ls -l index
 """

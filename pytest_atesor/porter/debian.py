@@ -1,4 +1,4 @@
-"""Debian's side of dependencies: apt's commands as scripts, and a source package's build dependencies as candidates."""
+"""Debian's side of dependencies: apt's commands as scripts, and a source package's build dependencies."""
 
 import re
 from collections.abc import Iterable
@@ -18,30 +18,30 @@ _NEVER = re.compile(
 
 
 def update_script(*, always: bool = False) -> str:
-    """Return the script, for root, that makes apt's lists, sources included, when there are none or ``always``."""
+    """Return root's script that makes apt's lists, sources included, when there are none or ``always``."""
     return (
         "if ! apt-get indextargets --format '$(SITE)' 'Created-By: Sources' | grep -q .; then\n"
         "  for one in /etc/apt/sources.list /etc/apt/sources.list.d/*.list; do\n"
-        '    [ ! -s "$one" ] || sed -n "s/^deb /deb-src /p" "$one" > /etc/apt/sources.list.d/atesor-sources.list\n'
+        '    [ ! -s "$one" ] || sed -n "s/^deb /deb-src /p" "$one" > /etc/apt/sources.list.d/atesor.list\n'
         "  done\n"
         "  for one in /etc/apt/sources.list.d/*.sources; do\n"
         '    [ ! -e "$one" ] || sed -i "s/^Types: deb$/Types: deb deb-src/" "$one"\n'
         "  done\n"
         "fi\n"
-        "have() { ls /var/lib/apt/lists 2>/dev/null | grep -q \"$1\"; }\n"
+        'have() { ls /var/lib/apt/lists 2>/dev/null | grep -q "$1"; }\n'
         f"if {'true' if always else '! have _Packages || ! have _Sources'}; then {_APT} update; fi\n"
     )
 
 
 def install_script(packages: Iterable[str], optional: Iterable[str] = ()) -> str:
-    """Return the script, for root, that installs ``packages``, and ``optional`` ones as far as they can be had.
+    """Return root's script that installs ``packages``, and ``optional`` ones as far as they can be had.
 
     Lists that are older than the mirror's packages are made current once.
     """
     wanted, extra = words(packages), words(optional)
     return (
         f"export DEBIAN_FRONTEND=noninteractive\nmkdir -p {_ARCHIVES}/partial\n"
-        f"get() {{ {_APT} -o Dir::Cache::archives={_ARCHIVES} install -y --no-install-recommends \"$@\"; }}\n"
+        f'get() {{ {_APT} -o Dir::Cache::archives={_ARCHIVES} install -y --no-install-recommends "$@"; }}\n'
         f"{update_script()}"
         f"get{wanted}{extra} && exit 0\n"
         f"{update_script(always=True)}"
@@ -52,15 +52,18 @@ def install_script(packages: Iterable[str], optional: Iterable[str] = ()) -> str
 
 
 def source_script(name: str) -> str:
-    """Return the script that prints the build dependencies of the source package ``name``, newest version first."""
-    return f"{update_script()}apt-cache showsrc --only-source{words([name])} 2>/dev/null | grep -E '^(Package|Version|Build-Depends(-Arch)?):' || true"
+    """Return root's script that prints the build dependencies of source package ``name``, newest first."""
+    return (
+        f"{update_script()}apt-cache showsrc --only-source{words([name])} 2>/dev/null "
+        "| grep -E '^(Package|Version|Build-Depends(-Arch)?):' || true"
+    )
 
 
 def parse_build_depends(text: str, name: str) -> tuple[str, ...]:
     """Return the packages, of the first stanza for source ``name``, that an ordinary build may need.
 
-    Libraries' ``-dev`` packages and a list of tools; documentation, test and packaging tools are left out, and so is
-    what does not hold on riscv64. Of alternatives the first counts.
+    Libraries' ``-dev`` packages and a list of tools; documentation, test and packaging tools are left out,
+    and so is what does not hold on riscv64. Of alternatives the first counts.
     """
     stanza: list[str] = []
     for line in text.splitlines():
@@ -80,7 +83,7 @@ def parse_build_depends(text: str, name: str) -> tuple[str, ...]:
 
 
 def _parse_clause(clause: str) -> str:
-    first = clause.split("|")[0].strip()
+    first = clause.split("|", maxsplit=1)[0].strip()
     if re.search(r"<[^>]*!(nocheck|nodoc)", first):
         return ""
     found = re.match(r"([a-z0-9][a-z0-9+.-]+)(?::\w+)?\s*(?:\([^)]*\))?\s*(?:\[([^\]]*)\])?", first)

@@ -1,10 +1,11 @@
 """From a missing thing to the distribution package that has it, by the distribution's own file index.
 
-Nothing is guessed: a package is named only when the index says that it holds the very file. Pure but for the index.
+Nothing is guessed: a package is named only when the index says that it holds the very file. Pure but for the
+index.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -19,6 +20,7 @@ _FOREIGN = re.compile(
 )
 _TRIPLET = "riscv64-linux-gnu"
 _MOST_DIRECTORIES = 2
+_MOST_OWNERS = 4
 
 
 class Owner(Protocol):
@@ -63,41 +65,52 @@ def resolve_need(need: Need, index: FileIndex) -> Resolution | None:
 
 
 def _places(need: Need) -> Iterable[tuple[str, str]]:
-    """Yield (suffix, what the directory must match) in order of preference."""
-    name = need.name
-    if need.kind is NeedKind.HEADER:
-        yield from _header_places(name)
-    elif need.kind is NeedKind.LIBRARY:
-        yield from ((f"/lib{name}{end}", rf"^usr/lib(/{_TRIPLET})?$") for end in (".so", ".a"))
-    elif need.kind is NeedKind.PKG_CONFIG:
-        yield f"/pkgconfig/{name}.pc", rf"^usr/(lib/{_TRIPLET}|lib|share)/pkgconfig$"
-    elif need.kind is NeedKind.COMMAND:
-        known = COMMANDS.get(name, name)
-        yield from ((f"{place}/{known}", "") for place in ("usr/bin", "usr/sbin", "bin", "sbin"))
-    elif need.kind is NeedKind.CMAKE:
-        yield from _cmake_places(name)
-    elif need.kind is NeedKind.PYTHON:
-        path = name.replace(".", "/")
-        top = name.partition(".")[0]
-        yield from ((f"usr/lib/python3/dist-packages/{one}", "") for one in (f"{path}/__init__.py", f"{path}.py", f"{top}/__init__.py"))
-    elif need.kind is NeedKind.PERL:
-        yield f"/{name}", rf"^usr/(share/perl5|lib/{_TRIPLET}/perl5|share/perl|lib/{_TRIPLET}/perl)"
-    elif need.kind is NeedKind.MACRO:
-        yield f"usr/share/aclocal/{MACROS.get(name, name.lower() + '.m4')}", ""
-    elif need.kind is NeedKind.GO:
-        parts = name.split("/")
-        for length in range(len(parts), 1, -1):
-            yield f"usr/share/gocode/src/{'/'.join(parts[:length])}/", ""
-    elif need.kind is NeedKind.CRATE:
-        yield f"/{name.partition('@')[0]}.crate", r"^crate/"
+    """Return (suffix, what the directory must match) in order of preference."""
+    return _PLACES[need.kind](need.name)
+
+
+def _library_places(name: str) -> Iterable[tuple[str, str]]:
+    return ((f"/lib{name}{end}", rf"^usr/lib(/{_TRIPLET})?$") for end in (".so", ".a"))
+
+
+def _module_places(name: str) -> Iterable[tuple[str, str]]:
+    return ((f"/pkgconfig/{name}.pc", rf"^usr/(lib/{_TRIPLET}|lib|share)/pkgconfig$"),)
+
+
+def _command_places(name: str) -> Iterable[tuple[str, str]]:
+    known = COMMANDS.get(name, name)
+    return ((f"{place}/{known}", "") for place in ("usr/bin", "usr/sbin", "bin", "sbin"))
+
+
+def _python_places(name: str) -> Iterable[tuple[str, str]]:
+    path, top = name.replace(".", "/"), name.partition(".")[0]
+    files = (f"{path}/__init__.py", f"{path}.py", f"{top}/__init__.py")
+    return ((f"usr/lib/python3/dist-packages/{one}", "") for one in files)
+
+
+def _perl_places(name: str) -> Iterable[tuple[str, str]]:
+    return ((f"/{name}", rf"^usr/(share/perl5|lib/{_TRIPLET}/perl5|share/perl|lib/{_TRIPLET}/perl)"),)
+
+
+def _macro_places(name: str) -> Iterable[tuple[str, str]]:
+    return ((f"usr/share/aclocal/{MACROS.get(name, name.lower() + '.m4')}", ""),)
+
+
+def _go_places(name: str) -> Iterable[tuple[str, str]]:
+    parts = name.split("/")
+    return ((f"usr/share/gocode/src/{'/'.join(parts[:length])}/", "") for length in range(len(parts), 1, -1))
+
+
+def _crate_places(name: str) -> Iterable[tuple[str, str]]:
+    return ((f"/{name.partition('@')[0]}.crate", r"^crate/"),)
 
 
 def _header_places(name: str) -> Iterable[tuple[str, str]]:
     plain = name.lstrip("./")
     yield f"usr/include/{plain}", ""
     yield f"usr/include/{_TRIPLET}/{plain}", ""
-    # Below one more directory, as with glib-2.0/glib.h, when the name is telling.
-    if "/" in plain or len(plain) > len("abcd.h"):
+    # Below more directories, as with glib-2.0/glib.h; a name that many packages use tells nothing.
+    if ".." not in plain:
         yield f"/{plain}", rf"^usr/(include|lib/{_TRIPLET})(/[^/]+){{1,{_MOST_DIRECTORIES}}}"
 
 
@@ -119,6 +132,7 @@ def _cmake_places(name: str) -> Iterable[tuple[str, str]]:
 
 def _choose(need: Need, index: FileIndex, suffix: str, wanted: str) -> Resolution | None:
     best: tuple[tuple[int, int, int, str], Resolution] | None = None
+    owners: set[str] = set()
     for owner in index.ending_with(suffix):
         directory = owner.path.rpartition("/")[0]
         if (wanted and not re.match(wanted, directory)) or (not wanted and not _exact(owner.path, suffix)):
@@ -126,9 +140,12 @@ def _choose(need: Need, index: FileIndex, suffix: str, wanted: str) -> Resolutio
         for package in owner.packages:
             if _FOREIGN.search(package):
                 continue
+            owners.add(package)
             order = (_misfit(need, owner.path), 0 if package.endswith("-dev") else 1, len(package), package)
             if best is None or order < best[0]:
                 best = (order, Resolution(need=need, package=package, evidence=owner.path))
+    if need.kind is NeedKind.HEADER and wanted and len(owners) > _MOST_OWNERS:
+        return None
     return best[1] if best else None
 
 
@@ -138,12 +155,14 @@ def _misfit(need: Need, path: str) -> int:
         return path.count("/")
     wanted = re.search(r"\d+(?:\.\d+)?", need.name.partition("@")[2])
     parts = (wanted.group() if wanted else "").split(".")
-    significant = parts[:1] if parts[0] not in {"", "0"} else parts[:2]  # what semantic versioning calls compatible
+    significant = (
+        parts[:1] if parts[0] not in {"", "0"} else parts[:2]
+    )  # what semantic versioning calls compatible
     return 0 if path.split("/")[1].split(".")[: len(significant)] == significant else 1
 
 
 def _exact(path: str, suffix: str) -> bool:
-    return path == suffix if suffix.startswith("usr/") or suffix.startswith(("bin/", "sbin/")) else path.startswith("usr/")
+    return path == suffix if suffix.startswith(("usr/", "bin/", "sbin/")) else path.startswith("usr/")
 
 
 def _resolve_words(need: Need, index: FileIndex) -> Resolution | None:
@@ -153,9 +172,11 @@ def _resolve_words(need: Need, index: FileIndex) -> Resolution | None:
         tries = []
         if word.endswith((".h", ".hpp")):
             tries.append(Need(kind=NeedKind.HEADER, name=word))
-        tries += [Need(kind=NeedKind.PKG_CONFIG, name=one) for one in dict.fromkeys((word, low, stem, f"lib{stem}"))]
+        tries += [
+            Need(kind=NeedKind.PKG_CONFIG, name=one) for one in dict.fromkeys((word, low, stem, f"lib{stem}"))
+        ]
         tries += [Need(kind=NeedKind.LIBRARY, name=one) for one in dict.fromkeys((stem, word))]
-        tries += [Need(kind=NeedKind.CMAKE, name=word)] if word[:1].isupper() or word in CMAKE_MODULES else []
+        tries.append(Need(kind=NeedKind.CMAKE, name=word))
         tries += [Need(kind=NeedKind.HEADER, name=f"{stem}.h"), Need(kind=NeedKind.COMMAND, name=low)]
         for one in tries:
             found = resolve_need(one, index) if len(one.name) > 1 else None
@@ -173,7 +194,25 @@ def _telling_words(text: str) -> list[str]:
     found = []
     for raw in re.findall(r"[A-Za-z][\w.+/-]*[\w+]|[A-Za-z]\w", text):
         word = raw.strip("./-")
-        if len(word) > 1 and word.lower() not in STOP_WORDS and not word.startswith(("with-", "enable-", "disable-", "without-", "usr/", "http")):
+        if (
+            len(word) > 1
+            and word.lower() not in STOP_WORDS
+            and not word.startswith(("with-", "enable-", "disable-", "without-", "usr/", "http"))
+        ):
             found.append(word)
     telling = [one for one in found if re.match(r"lib\w", one) or re.search(r"\d|\.h$|-", one)]
     return list(dict.fromkeys([*telling, *found]))[:8]
+
+
+_PLACES: Mapping[NeedKind, Callable[[str], Iterable[tuple[str, str]]]] = {
+    NeedKind.HEADER: _header_places,
+    NeedKind.LIBRARY: _library_places,
+    NeedKind.PKG_CONFIG: _module_places,
+    NeedKind.CMAKE: _cmake_places,
+    NeedKind.COMMAND: _command_places,
+    NeedKind.PYTHON: _python_places,
+    NeedKind.PERL: _perl_places,
+    NeedKind.MACRO: _macro_places,
+    NeedKind.GO: _go_places,
+    NeedKind.CRATE: _crate_places,
+}

@@ -1,4 +1,4 @@
-"""Which build systems can build a tree: several ranked candidates, best first, or the reason why there are none."""
+"""Which build systems can build a tree: ranked candidates, best first, or the reason why there are none."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -53,7 +53,9 @@ def detect(tree: Tree, builders: Iterable[Builder] = BUILDERS) -> tuple[Candidat
     for builder in builders:
         for candidate in builder.find(tree):
             language = _LANGUAGE.get(candidate.builder)
-            minor = language is not None and share.get("c", 0.0) > 0 and share.get(language, 0.0) < share["c"] / 4
+            minor = (
+                language is not None and share.get("c", 0.0) > 0 and share.get(language, 0.0) < share["c"] / 4
+            )
             found.append(replace(candidate, rank=candidate.rank - 45) if minor else candidate)
     return tuple(sorted(found, key=lambda one: -one.rank))
 
@@ -63,7 +65,9 @@ def explain_unknown(tree: Tree) -> str:
     if not tree.files:
         return "the source tree is empty"
     seen = sorted({label for name, label in _FOREIGN.items() if name in tree.files})
-    seen += sorted({"qmake"} if any(name.endswith(".pro") and "/" not in name for name in tree.files) else set())
+    seen += sorted(
+        {"qmake"} if any(name.endswith(".pro") and "/" not in name for name in tree.files) else set()
+    )
     if seen:
         return f"no supported build system: found {', '.join(seen)} only"
     return f"no known build system among the {len(tree.files)} files of the source tree"

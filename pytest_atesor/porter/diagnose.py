@@ -1,4 +1,7 @@
-"""From a failed attempt's output to the rules that match it, in order. Pure: which of them can still help is the run's decision."""
+"""From a failed attempt's output to the rules that match it, in order.
+
+Pure: which of them can still help is the run's decision.
+"""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -13,7 +16,10 @@ from pytest_atesor.porter.needs import Need, NeedKind
 __all__ = ["Match", "diagnose", "failed_checks", "render"]
 
 _MOST_NAMES = 24
-_CHECK = re.compile(r"^checking (?:for|whether) +(?P<what>[^\n]{1,120}?)\.\.\.(?: \(cached\))? *(?:no|not found|none)$", re.MULTILINE)
+_CHECK = re.compile(
+    r"^checking (?:for|whether) +(?P<what>[^\n]{1,120}?)\.\.\.(?: \(cached\))? *(?:no|not found|none)$",
+    re.MULTILINE,
+)
 _ERROR = re.compile(r"^(?:\S*configure: )?(?:error|ERROR):", re.MULTILINE)
 
 
@@ -54,18 +60,15 @@ def diagnose(log: str, builder: str, rules: Iterable[Rule] = RULES) -> Iterator[
 
 
 def failed_checks(log: str) -> tuple[Need, ...]:
-    """Return what configure looked for in vain right before it gave up: libraries, headers, pkg-config modules."""
-    error = None
-    for error in _ERROR.finditer(log):
-        pass
-    before = log[: error.start()] if error else log
+    """Return what configure looked for in vain right before it gave up: libraries, headers, modules."""
+    errors = list(_ERROR.finditer(log))
+    before = log[: errors[-1].start()] if errors else log
     needs: list[Need] = []
     for one in list(_CHECK.finditer(before[-8000:]))[-2:]:
         what = one.group("what")
-        for library in re.findall(r"-l([\w.+-]+)", what):
-            needs.append(Need(kind=NeedKind.LIBRARY, name=library))
-        for header in re.findall(r"\b([\w./+-]+\.h(?:pp)?)\b", what):
-            needs.append(Need(kind=NeedKind.HEADER, name=header))
+        libraries, headers = re.findall(r"-l([\w.+-]+)", what), re.findall(r"\b([\w./+-]+\.h(?:pp)?)\b", what)
+        needs += [Need(kind=NeedKind.LIBRARY, name=one) for one in libraries]
+        needs += [Need(kind=NeedKind.HEADER, name=one) for one in headers]
         module = re.match(r"([A-Za-z][\w.+-]*)(?: *[<>=]+ *[\w.]+)?$", what)
         if module and not needs:
             needs.append(Need(kind=NeedKind.WORDS, name=module.group(1)))
@@ -78,7 +81,9 @@ def render(change: Tweak, names: tuple[str, ...]) -> Tweak:
     def words(values: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(
             dict.fromkeys(
-                value.replace("{name}", name) for value in values for name in (names if "{name}" in value else ("",))
+                value.replace("{name}", name)
+                for value in values
+                for name in (names if "{name}" in value else ("",))
             )
         )
 

@@ -5,7 +5,7 @@ Whatever is wrong with the file ends as None or as missing facts, never as an ex
 
 from dataclasses import dataclass
 from enum import StrEnum, unique
-from typing import BinaryIO
+from typing import Any, BinaryIO, cast
 
 from elftools.common.exceptions import DWARFError, ELFError
 from elftools.elf.elffile import ELFFile
@@ -23,8 +23,32 @@ _RVC, _FLOAT_MASK, _RVE = 0x1, 0x6, 0x8
 _SHF_ALLOC = 0x2
 _DF_1_PIE = 0x08000000
 # What a hostile file makes pyelftools raise: it trusts offsets, sizes and strings.
-_BROKEN = (ELFError, DWARFError, ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError, MemoryError, OSError, ArithmeticError, RecursionError, AssertionError)
-_MACHINES = {"EM_X86_64": "x86-64", "EM_386": "x86", "EM_AARCH64": "aarch64", "EM_ARM": "arm", "EM_RISCV": "riscv", "EM_PPC64": "ppc64", "EM_S390": "s390", "EM_BPF": "bpf", "EM_MIPS": "mips"}
+_BROKEN = (
+    ELFError,
+    DWARFError,
+    ValueError,
+    KeyError,
+    IndexError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+    MemoryError,
+    OSError,
+    ArithmeticError,
+    RecursionError,
+    AssertionError,
+)
+_MACHINES = {
+    "EM_X86_64": "x86-64",
+    "EM_386": "x86",
+    "EM_AARCH64": "aarch64",
+    "EM_ARM": "arm",
+    "EM_RISCV": "riscv",
+    "EM_PPC64": "ppc64",
+    "EM_S390": "s390",
+    "EM_BPF": "bpf",
+    "EM_MIPS": "mips",
+}
 
 
 @unique
@@ -41,8 +65,8 @@ class ElfType(StrEnum):
 class ElfFacts:
     """What the headers say. ``bits`` is 32 or 64; ``abi`` such as "lp64d", "" off RISC-V.
 
-    ``has_content`` is True when some section or segment is loaded into memory. ``architecture`` is the string of
-    ``.riscv.attributes``, "" without one.
+    ``has_content`` is True when some section or segment is loaded into memory. ``architecture`` is the string
+    of ``.riscv.attributes``, "" without one.
     """
 
     type: ElfType
@@ -114,13 +138,14 @@ def _format_abi(bits: int, float_abi: str, *, embedded: bool) -> str:
 
 
 def _read_dynamic(file: ELFFile) -> tuple[str, tuple[str, ...], bool]:
-    interpreter, needed, is_pie = "", [], False
+    interpreter, is_pie = "", False
+    needed: list[str] = []
     for segment in file.iter_segments():
         kind = segment["p_type"]
         if kind == "PT_INTERP":
-            interpreter = segment.get_interp_name()[:4096]
+            interpreter = str(cast("Any", segment).get_interp_name())[:4096]
         elif kind == "PT_DYNAMIC":
-            for tag in segment.iter_tags():
+            for tag in cast("Any", segment).iter_tags():
                 if tag.entry.d_tag == "DT_NEEDED" and len(needed) < _MOST_NEEDED:
                     needed.append(str(tag.needed)[:4096])
                 elif tag.entry.d_tag == "DT_FLAGS_1":
@@ -143,7 +168,7 @@ def _read_architecture(file: ELFFile) -> str:
         section = file.get_section_by_name(".riscv.attributes")
         if section is None or section["sh_size"] > 65_536:  # noqa: PLR2004 - real ones have a hundred bytes
             return ""
-        for part in section.iter_subsections():
+        for part in cast("Any", section).iter_subsections():
             for inner in part.iter_subsubsections():
                 for attribute in inner.iter_attributes("TAG_ARCH"):
                     return str(attribute.value)[:300]

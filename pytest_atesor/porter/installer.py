@@ -16,7 +16,10 @@ _INDEX_S = 600.0
 
 
 class Installer:
-    """Finds and installs packages; ``index`` is where the file index is kept, ``workspace`` the host's side of it."""
+    """Finds and installs packages.
+
+    ``index`` is where the file index is kept, ``workspace`` the host's side of it.
+    """
 
     def __init__(self, shell: Shell, *, index: Path, workspace: Path, say: Callable[[str], None]) -> None:
         self._shell = shell
@@ -43,7 +46,9 @@ class Installer:
         return found, unknown
 
     def install(self, found: Iterable[Resolution], candidates: Iterable[str] = ()) -> bool:
-        """Install the packages of ``found`` and, as far as they can be had, ``candidates``; say whether any is new.
+        """Install the packages of ``found`` and, as far as they can be had, ``candidates``.
+
+        Say whether any is new.
 
         Candidates come from the Debian source of the same name and are recorded as such. Raises SandboxError.
         """
@@ -51,7 +56,11 @@ class Installer:
         for one in found:
             if one.package not in self.installed and one.package not in self.refused:
                 wanted[one.package] = f"{one.need}: {one.evidence}"
-        extra = [one for one in candidates if one not in self.installed and one not in wanted and one not in self.refused]
+        extra = [
+            one
+            for one in candidates
+            if one not in self.installed and one not in wanted and one not in self.refused
+        ]
         if not wanted and not extra:
             return False
         for package, reason in wanted.items():
@@ -59,7 +68,9 @@ class Installer:
         if extra:
             self._say(f"installing what the Debian source of this name builds with: {' '.join(extra)}")
         self._shell.set_network(enabled=True)
-        done = self._shell.script(install_script(wanted, extra), user="root", sink=self._shell.output, timeout_s=_APT_S)
+        done = self._shell.script(
+            install_script(wanted, extra), user="root", sink=self._shell.output, timeout_s=_APT_S
+        )
         if done.exit_code != 0:
             self._say(f"apt could not install {' '.join(wanted)}")
             self.refused.update(dict.fromkeys(wanted))
@@ -69,7 +80,7 @@ class Installer:
         return bool(wanted or extra)
 
     def build_depends(self, source: str) -> tuple[str, ...]:
-        """Return what the Debian source package ``source`` builds with, () when there is none of that name."""
+        """Return what the Debian source package ``source`` builds with, () without one of that name."""
         self._shell.set_network(enabled=True)
         done = self._shell.script(source_script(source), user="root", timeout_s=_APT_S)
         return parse_build_depends(done.tail.decode("utf-8", "replace"), source)

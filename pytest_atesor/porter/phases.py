@@ -23,7 +23,7 @@ class Phases:
     """Announces phases on ``output`` and keeps their record, in order."""
 
     def __init__(self, output: BinaryIO, clock: Callable[[], float] = time.monotonic) -> None:
-        self._output = output
+        self.output = output
         self._clock = clock
         self._started = clock()
         self._failed = False
@@ -36,8 +36,8 @@ class Phases:
 
     def say(self, text: str) -> None:
         """Write one line of our own."""
-        self._output.write(f"{text}\n".encode("utf-8", "backslashreplace"))
-        self._output.flush()
+        self.output.write(f"{text}\n".encode("utf-8", "backslashreplace"))
+        self.output.flush()
 
     def fail(self) -> None:
         """Mark the running phase as failed without ending the run."""

@@ -1,7 +1,7 @@
 """``result.json`` and the copies of the artifacts, written into the attempt's directory.
 
-Names come from a stranger's tree: copies are made from regular files only, opened without following a symlink, to paths
-that are made safe here, and their number and bytes are bounded.
+Names come from a stranger's tree: copies are made from regular files only, opened without following a
+symlink, to paths that are made safe here, and their number and bytes are bounded.
 """
 
 import contextlib
@@ -13,12 +13,15 @@ import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_atesor.core.text import sanitize, sanitize_line
 from pytest_atesor.porter.phases import Phase
-from pytest_atesor.porter.scan import Artifact
 from pytest_atesor.porter.tree import open_inside
 from pytest_atesor.porter.verdict import Outcome
+
+if TYPE_CHECKING:  # a run that failed early needs no ELF reader
+    from pytest_atesor.porter.scan import Artifact
 
 __all__ = ["Report", "copy_artifacts", "format_result", "safe_path", "write_result"]
 
@@ -39,7 +42,7 @@ class Report:
     source: Mapping[str, str | None]
     build_system: str | None = None
     phases: Sequence[Phase] = ()
-    artifacts: Sequence[Artifact] = ()
+    artifacts: "Sequence[Artifact]" = ()
     copies: Mapping[str, str] = field(default_factory=dict)
     metrics: Mapping[str, object] = field(default_factory=dict)
     notes: Sequence[str] = ()
@@ -58,7 +61,9 @@ def format_result(report: Report) -> str:
         "reason": sanitize_line(outcome.reason, 300),
         "source": {key: None if value is None else sanitize(value) for key, value in report.source.items()},
         "build_system": report.build_system,
-        "phases": [{"name": one.name, "duration_s": one.duration_s, "status": one.status} for one in report.phases],
+        "phases": [
+            {"name": one.name, "duration_s": one.duration_s, "status": one.status} for one in report.phases
+        ],
         "artifacts": [_artifact(one, report.copies) for one in report.artifacts[:_MOST_LISTED]],
         "metrics": dict(report.metrics),
         "notes": notes[:1000],
@@ -76,15 +81,21 @@ def write_result(directory: Path, text: str) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def copy_artifacts(artifacts: Iterable[Artifact], root: Path, target: Path) -> dict[str, str]:
-    """Copy artifacts below ``root`` into ``target``; return what was copied: path in the tree to path in ``target``.
+def copy_artifacts(artifacts: "Iterable[Artifact]", root: Path, target: Path) -> dict[str, str]:
+    """Copy artifacts below ``root`` into ``target``.
+
+    Return what was copied: path in the tree to path in ``target``.
 
     A file that changed since it was scanned is left out, as is what goes beyond the bounds.
     """
     copied: dict[str, str] = {}
     used = 0
     for one in artifacts:
-        if len(copied) >= _MOST_COPIES or one.size_bytes > _LARGEST_COPY or used + one.size_bytes > _ALL_COPIES:
+        if (
+            len(copied) >= _MOST_COPIES
+            or one.size_bytes > _LARGEST_COPY
+            or used + one.size_bytes > _ALL_COPIES
+        ):
             continue
         name = safe_path(one.path)
         if name in copied.values():
@@ -112,7 +123,7 @@ def _safe_name(name: str) -> str:
     return f"{plain.lstrip('-')[: _LONGEST_NAME - 9]}~{digest}"
 
 
-def _copy(root: Path, artifact: Artifact, target: Path) -> bool:
+def _copy(root: Path, artifact: "Artifact", target: Path) -> bool:
     with open_inside(root, artifact.path) as handle, os.fdopen(os.dup(handle), "rb") as source:
         target.parent.mkdir(parents=True, exist_ok=True)
         with target.open("xb") as copy:
@@ -124,7 +135,7 @@ def _copy(root: Path, artifact: Artifact, target: Path) -> bool:
     return same
 
 
-def _artifact(one: Artifact, copies: Mapping[str, str]) -> dict[str, object]:
+def _artifact(one: "Artifact", copies: Mapping[str, str]) -> dict[str, object]:
     facts = one.facts
     return {
         "path": sanitize_line(one.path, 1000),

@@ -3,9 +3,10 @@
 import contextlib
 import os
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
 
 from pytest_atesor.core.names import derive_package_name
 from pytest_atesor.core.outcome import Cause
@@ -21,19 +22,25 @@ from pytest_atesor.porter.tree import Tree, read_tree
 from pytest_atesor.porter.verdict import Outcome, failed
 from pytest_atesor.porter.workplace import BUILD_ROOT, HOME, STAGE_ROOT
 
-__all__ = ["Place", "Run", "port"]
+if TYPE_CHECKING:
+    from pytest_atesor.porter.installer import Installer
+    from pytest_atesor.porter.scan import Artifact, Scan
+
+__all__ = ["Place", "Run", "decide_jobs", "port"]
 
 _LAYOUT = f"""
 rm -rf {BUILD_ROOT} {STAGE_ROOT} {HOME}
 install -d -o builder -g builder {BUILD_ROOT} {STAGE_ROOT} {HOME} /workspace/src
 install -d /workspace/cache
+cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes 2>/dev/null | head -n 1
 nproc
 """
+_BYTES_PER_JOB = 768 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a port happens: the sandbox, the host's side of its workspace, and the index that all slots share."""
+    """Where a port happens: the sandbox, the host's side of its workspace, the index that all slots share."""
 
     sandbox: SandboxLike
     workspace: Path
@@ -47,14 +54,21 @@ class Run:
     outcome: Outcome
     source: dict[str, str | None] = field(default_factory=dict)
     build_system: str | None = None
-    artifacts: tuple["Artifact", ...] = ()
+    artifacts: "tuple[Artifact, ...]" = ()
     metrics: dict[str, object] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
 
 def port(settings: Settings, place: Place, run: Run, phases: Phases, environ: Mapping[str, str]) -> None:
-    """Carry out all phases and leave the outcome in ``run``. A failed package or sandbox is an outcome, not an error."""
-    deadline = None if settings.kill_at is None else time.monotonic() + max(0.0, settings.kill_at - time.time()) + 60.0
+    """Carry out all phases and leave the outcome in ``run``.
+
+    A failed package or sandbox is an outcome, not an error.
+    """
+    deadline = (
+        None
+        if settings.kill_at is None
+        else time.monotonic() + max(0.0, settings.kill_at - time.time()) + 60.0
+    )
     shell = Shell(place.sandbox, deadline=deadline, output=_raw(phases))
     try:
         with phases.phase("prepare"):
@@ -91,7 +105,18 @@ def _lay_out(shell: Shell) -> int:
     lines = done.tail.decode("utf-8", "replace").split()
     if done.exit_code != 0 or not lines:
         raise SandboxError(f"the workspace cannot be laid out: {' '.join(lines)[-300:]}")
-    return int(lines[-1]) if lines[-1].isdigit() else os.cpu_count() or 1
+    return decide_jobs(lines, os.cpu_count() or 1)
+
+
+def decide_jobs(lines: Sequence[str], processors: int) -> int:
+    """Return how many compilers may run at once, from the sandbox's memory limit in bytes and its processors.
+
+    The last of ``lines`` is the number of processors, the one before it the limit, where there is one.
+    """
+    count = int(lines[-1]) if lines and lines[-1].isdigit() else processors
+    limit = lines[-2] if len(lines) > 1 else ""
+    most = max(1, int(limit) // _BYTES_PER_JOB) if limit.isdigit() else count
+    return max(1, min(count, most))
 
 
 def _fetch(settings: Settings, place: Place, shell: Shell, run: Run, environ: Mapping[str, str]) -> Fetched:
@@ -125,9 +150,7 @@ def _detect(tree: Tree, run: Run, phases: Phases) -> tuple[Candidate, ...]:
     return candidates
 
 
-def _build(  # noqa: PLR0913, PLR0917 - the run's whole context meets here
-    settings: Settings, place: Place, shell: Shell, run: Run, phases: Phases, work: _Work
-) -> None:
+def _build(settings: Settings, place: Place, shell: Shell, run: Run, phases: Phases, work: _Work) -> None:
     from pytest_atesor.porter.attempts import Attempts, Package  # noqa: PLC0415 - keeps the agent's start cheap
     from pytest_atesor.porter.builders.interface import BuildOptions  # noqa: PLC0415 - the same
     from pytest_atesor.porter.installer import Installer  # noqa: PLC0415 - the same
@@ -154,16 +177,20 @@ def _build(  # noqa: PLR0913, PLR0917 - the run's whole context meets here
         ),
         scan=scan,
     )
-    built = attempts.run(work.candidates, BuildOptions(jobs=work.jobs, source_url=settings.url), settings.max_attempts)
+    built = attempts.run(
+        work.candidates, BuildOptions(jobs=work.jobs, source_url=settings.url), settings.max_attempts
+    )
     run.outcome = built.outcome
     run.build_system = built.candidate.builder if built.candidate else None
     run.notes.extend(f"fix: {one}" for one in built.options.fixes)
-    run.metrics.update(attempts=built.attempts, jobs=work.jobs, packages=dict(sorted(installer.installed.items())))
+    run.metrics.update(
+        attempts=built.attempts, jobs=work.jobs, packages=dict(sorted(installer.installed.items()))
+    )
     if built.scan is not None:
         _note_scan(built.scan, run)
 
 
-def _install_commands(shell: Shell, installer: Installer, candidate: Candidate) -> None:
+def _install_commands(shell: Shell, installer: "Installer", candidate: Candidate) -> None:
     from pytest_atesor.porter.builders import builder_named  # noqa: PLC0415 - keeps the agent's start cheap
     from pytest_atesor.porter.needs import Need, NeedKind  # noqa: PLC0415 - the same
 

@@ -1,7 +1,7 @@
 """Which files of a tree are products for riscv64, and which only look like ones.
 
-Reads every regular file's first bytes, never through a symlink. What was in the tree before the build (by content)
-proves nothing, nor do the probes that build systems compile for themselves.
+Reads every regular file's first bytes, never through a symlink. What was in the tree before the build (by
+content) proves nothing, nor do the probes that build systems compile for themselves.
 """
 
 import hashlib
@@ -23,7 +23,10 @@ _PROBES = re.compile(
     r"|node_modules|\.deps|_deps)(/|$)|(^|/)(conftest[^/]*|a\.out\.dSYM|CompilerId[^/]*)(/|$)"
     r"|(^|/)target/([^/]+/)?(debug|release)/(build|deps|examples/[^/]*-[0-9a-f]{16})(/|$)"
 )
-_TESTS = re.compile(r"(^|/)(tests?|testing|unit_?tests?|testsuite|t|examples?|samples?|benchmarks?|bench|fuzz(ing)?|demos?)/|(^|[/_-])tests?([._-][^/]*)?$", re.IGNORECASE)
+_TESTS = re.compile(
+    r"(^|/)(tests?|testing|unit_?tests?|testsuite|t|examples?|samples?|benchmarks?|bench|fuzz(ing)?|demos?)/|(^|[/_-])tests?([._-][^/]*)?$",
+    re.IGNORECASE,
+)
 _MOST_ARTIFACTS = 2_000
 _MOST_PARSED_MEMBERS = 5_000
 _LARGEST = 2 * 1024**3
@@ -31,7 +34,10 @@ _LARGEST = 2 * 1024**3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:
-    """One native file. ``type`` is an ElfType's value or "static archive"; ``members`` counts an archive's riscv64 members."""
+    """One native file.
+
+    ``type`` is an ElfType's value or "static archive"; ``members`` counts an archive's riscv64 members.
+    """
 
     path: str
     size_bytes: int
@@ -139,14 +145,23 @@ class _Findings:
             self.empty.append(name)
 
 
-def _artifact(name: str, digest: str, size: int, kind: str, facts: ElfFacts, members: int = 0) -> Artifact:  # noqa: PLR0917 - a record's fields, in one place
+def _artifact(name: str, digest: str, size: int, kind: str, facts: ElfFacts, members: int = 0) -> Artifact:
     return Artifact(
-        path=name, size_bytes=size, type=kind, sha256=digest, facts=facts, members=members, is_test=bool(_TESTS.search(name))
+        path=name,
+        size_bytes=size,
+        type=kind,
+        sha256=digest,
+        facts=facts,
+        members=members,
+        is_test=bool(_TESTS.search(name)),
     )
 
 
 def _natives(tree: Tree) -> Iterator[tuple[str, str]]:
-    """Yield (path, SHA-256) of each file that starts like an ELF file or an archive; unreadable ones are skipped."""
+    """Yield (path, SHA-256) of each file that starts like an ELF file or an archive.
+
+    Unreadable ones are skipped.
+    """
     for name, entry in tree.files.items():
         if not len(AR_MAGIC) <= entry.size_bytes <= _LARGEST:
             continue

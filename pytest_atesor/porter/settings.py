@@ -31,8 +31,13 @@ class Settings:
     kill_at: float | None
 
 
-def read_settings(argv: Sequence[str], environ: Mapping[str, str], *, program: str = "atesor port") -> Settings:
-    """Return the settings. A bad flag ends the process with exit code 2, as argparse does; else raises UsageError."""
+def read_settings(
+    argv: Sequence[str], environ: Mapping[str, str], *, program: str = "atesor port"
+) -> Settings:
+    """Return the settings.
+
+    A bad flag ends the process with exit code 2, as argparse does; else raises UsageError.
+    """
     given = _parser(environ, program).parse_args(argv)
     url = given.repo or given.url
     if not url:
@@ -57,8 +62,8 @@ def read_settings(argv: Sequence[str], environ: Mapping[str, str], *, program: s
 def _parser(environ: Mapping[str, str], program: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=program,
-        description="Port one upstream package to riscv64 in a sandbox. Exit code 0: riscv64 output verified; "
-        "3: the commands passed, but nothing was proven; 1: failure; 2: a bad flag.",
+        description="Port one upstream package to riscv64 in a sandbox. Exit code 0: riscv64 output "
+        "verified; 3: the commands passed, but nothing was proven; 1: failure; 2: a bad flag.",
         allow_abbrev=False,
     )
     platforms, targets = [one.value for one in Platform], [one.value for one in Target]
@@ -66,17 +71,37 @@ def _parser(environ: Mapping[str, str], program: str) -> argparse.ArgumentParser
     parser.add_argument("--repo", metavar="URL", help="git repository or source tarball")
     parser.add_argument("--ref", help="tag, branch or commit (default: ATESOR_REF, else the default branch)")
     parser.add_argument(
-        "--mirror", action="append", default=[], metavar="URL", help="another place of the source, or deb:NAME; repeatable"
+        "--mirror",
+        action="append",
+        default=[],
+        metavar="URL",
+        help="another place of the source, or deb:NAME; repeatable",
     )
-    parser.add_argument("--max-attempts", type=_positive, default=5, metavar="N", help="build attempts (default: 5)")
-    parser.add_argument("--force", action="store_true", help="build even when an earlier result could be used")
+    parser.add_argument(
+        "--max-attempts", type=_positive, default=5, metavar="N", help="build attempts (default: 5)"
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="build even when an earlier result could be used"
+    )
     parser.add_argument("--container", metavar="NAME", help="the sandbox's container name")
     parser.add_argument(
-        "--platform", choices=platforms, default=_choice(environ, "ATESOR_PLATFORM", platforms, "debian"), help="default: debian"
+        "--platform",
+        choices=platforms,
+        default=_choice(environ, "ATESOR_PLATFORM", platforms, "debian"),
+        help="default: debian",
     )
-    parser.add_argument("--target", choices=targets, default=_choice(environ, "ATESOR_TARGET", targets, "qemu"), help="default: qemu")
-    parser.add_argument("--engine", choices=["auto", "docker", "podman"], default=environ.get("ATESOR_ENGINE") or "auto")
-    parser.add_argument("--package", action="store_true", help="write a zip of the products under workspace/packages/")
+    parser.add_argument(
+        "--target",
+        choices=targets,
+        default=_choice(environ, "ATESOR_TARGET", targets, "qemu"),
+        help="default: qemu",
+    )
+    parser.add_argument(
+        "--engine", choices=["auto", "docker", "podman"], default=environ.get("ATESOR_ENGINE") or "auto"
+    )
+    parser.add_argument(
+        "--package", action="store_true", help="write a zip of the products under workspace/packages/"
+    )
     return parser
 
 
@@ -114,5 +139,7 @@ def _epoch(text: str) -> float | None:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise UsageError(f"ATESOR_RUN_DEADLINE={text[:80]!r} is no time in epoch seconds; correct or unset it")
+        raise UsageError(
+            f"ATESOR_RUN_DEADLINE={text[:80]!r} is no time in epoch seconds; correct or unset it"
+        )
     return value

@@ -1,9 +1,9 @@
-"""Shell scripts inside the sandbox, as the builder or as root, with their output on our own and kept for diagnosis."""
+"""Shell scripts inside the sandbox, as the builder or as root; their output is passed on and kept."""
 
 import io
 import time
 from collections.abc import Mapping
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Protocol, cast
 
 from pytest_atesor.sandbox.interface import Completed, ExecSpec
 
@@ -57,6 +57,10 @@ class Capture(io.RawIOBase):
             del self._tail[:-_TAIL_BYTES]
         return len(data)
 
+    def as_sink(self) -> BinaryIO:
+        """Return itself under the type that sandboxes ask for; they only write."""
+        return cast("BinaryIO", self)
+
     def text(self) -> str:
         """Return what is kept as text, undecodable bytes replaced."""
         return (bytes(self._head) + bytes(self._tail)).decode("utf-8", "replace")
@@ -87,7 +91,9 @@ class Shell:
     ) -> Completed:
         """Run ``text`` with ``sh -eu``. Output goes to ``sink``, by default nowhere but the result's tail."""
         command = ExecSpec(argv=["sh", "-eu", "-c", text], user=user, cwd=cwd, env=dict(environment or {}))
-        return self.sandbox.run(command, timeout_s=min(timeout_s or self.remaining_s(), self.remaining_s()), sink=sink)
+        return self.sandbox.run(
+            command, timeout_s=min(timeout_s or self.remaining_s(), self.remaining_s()), sink=sink
+        )
 
     def set_network(self, *, enabled: bool) -> None:
         """Connect or cut the network where it is not so already."""

@@ -1,7 +1,8 @@
 """A package's tree as the host may see it: names, kinds and sizes, read without following a symlink.
 
-The tree belongs to strangers and may change while it is read, so every directory is opened relative to its parent with
-``O_NOFOLLOW``, and depth, number of entries and bytes read are bounded. What the bounds cut is counted, never hidden.
+The tree belongs to strangers and may change while it is read, so every directory is opened relative to its
+parent with ``O_NOFOLLOW``, and depth, number of entries and bytes read are bounded. What the bounds cut is
+counted, never hidden.
 """
 
 import os
@@ -79,7 +80,7 @@ def open_inside(root: Path, name: str) -> Iterator[int]:
     try:
         held.append(os.open(root, _DIRECTORY))
         for part in parts[:-1]:
-            held.append(os.open(part, _DIRECTORY, dir_fd=held[-1]))  # noqa: PERF401 - each needs the one before it
+            held.append(os.open(part, _DIRECTORY, dir_fd=held[-1]))
         held.append(os.open(parts[-1], _FILE, dir_fd=held[-1]))
         if not stat.S_ISREG(os.fstat(held[-1]).st_mode):
             raise OSError(f"not a regular file: {name!r}")

@@ -1,9 +1,12 @@
 """The verdict on an attempt's products, and the exit code that says it. Pure."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pytest_atesor.core.outcome import Cause, Verdict
-from pytest_atesor.porter.scan import Scan
+
+if TYPE_CHECKING:  # the scan brings the ELF reader along, which a run needs only at its end
+    from pytest_atesor.porter.scan import Scan
 
 __all__ = ["EXIT_FAILED", "EXIT_UNVERIFIED", "EXIT_VERIFIED", "Outcome", "decide_verdict", "failed"]
 
@@ -27,25 +30,33 @@ def failed(cause: Cause, reason: str) -> Outcome:
     return Outcome(verdict=None, cause=cause, reason=reason, exit_code=EXIT_FAILED)
 
 
-def decide_verdict(scan: Scan) -> Outcome:
+def decide_verdict(scan: "Scan") -> Outcome:
     """Return verified when a product for riscv64 was found, else unverified with what exactly is missing.
 
     Files for another processor never count, nor do files that were there before the build.
     """
     if scan.products:
         return Outcome(verdict=Verdict.VERIFIED, cause=None, reason="", exit_code=EXIT_VERIFIED)
-    return Outcome(verdict=Verdict.UNVERIFIED, cause=None, reason=_missing_proof(scan), exit_code=EXIT_UNVERIFIED)
+    return Outcome(
+        verdict=Verdict.UNVERIFIED, cause=None, reason=_missing_proof(scan), exit_code=EXIT_UNVERIFIED
+    )
 
 
-def _missing_proof(scan: Scan) -> str:
+def _missing_proof(scan: "Scan") -> str:
     wanted = "no riscv64 executable, shared object or archive with code"
     if scan.foreign:
         path, machine = scan.foreign[0]
-        return f"the build made {len(scan.foreign)} native file(s) for another processor only, e.g. {path} ({machine}); {wanted}"
+        return (
+            f"the build made {len(scan.foreign)} native file(s) for another processor only, "
+            f"e.g. {path} ({machine}); {wanted}"
+        )
     if scan.broken:
         return f"the build made native files that cannot be read, e.g. {scan.broken[0]}; {wanted}"
     if scan.prebuilt:
-        return f"the only native files were in the source tree before the build, e.g. {scan.prebuilt[0]}; {wanted}"
+        return (
+            "the only native files were in the source tree before the build, "
+            f"e.g. {scan.prebuilt[0]}; {wanted}"
+        )
     if scan.objects:
         return f"the build made {scan.objects} object file(s) for riscv64 and linked none; {wanted}"
     if scan.empty:

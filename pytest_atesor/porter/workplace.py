@@ -5,7 +5,15 @@ from collections.abc import Iterable
 from pytest_atesor.porter.builders.interface import Tweak
 from pytest_atesor.porter.builders.shared import quote, words
 
-__all__ = ["BUILD_ROOT", "HOME", "STAGE_ROOT", "attempt_environment", "fresh_tree_script", "prepare_script", "wrapper_script"]
+__all__ = [
+    "BUILD_ROOT",
+    "HOME",
+    "STAGE_ROOT",
+    "attempt_environment",
+    "fresh_tree_script",
+    "prepare_script",
+    "wrapper_script",
+]
 
 HOME = "/workspace/home"
 BUILD_ROOT = "/workspace/build"
@@ -38,8 +46,9 @@ cd - >/dev/null
 _PREPARE = {
     "simd-headers": _SIMD_HEADERS,
     "executable-bits": (
-        "find . -type f \\( -name '*.sh' -o -name configure -o -name '*.pl' -o -name '*.py' -o ! -name '*.*' \\) "
-        "-exec sh -c 'for one; do head -c2 \"$one\" | grep -q \"^#!\" && chmod +x \"$one\"; done; :' sh {} +\n"
+        "find . -type f \\( -name '*.sh' -o -name configure -o -name '*.pl' -o -name '*.py' "
+        "-o ! -name '*.*' \\) "
+        '-exec sh -c \'for one; do head -c2 "$one" | grep -q "^#!" && chmod +x "$one"; done; :\' sh {} +\n'
     ),
     "cargo-lock": "find . -name Cargo.lock -exec rm -f {} +\n",
 }
@@ -67,11 +76,13 @@ def attempt_environment(tweak: Tweak) -> dict[str, str]:
 def fresh_tree_script(name: str, *, same_times: bool) -> str:
     """Return builder's script that makes ``/workspace/build/<name>`` a clean copy of the fetched tree.
 
-    With ``same_times`` every file gets one time stamp: a checkout has random ones, which make generated files look
-    outdated and start a regeneration that nobody asked for.
+    With ``same_times`` every file gets one time stamp: a checkout has random ones, which make generated files
+    look outdated and start a regeneration that nobody asked for.
     """
     target = quote(f"{BUILD_ROOT}/{name}")
-    touch = f"find {target} -not -path '*/.git/*' -exec touch -h -d @1600000000 {{}} +\n" if same_times else ""
+    touch = (
+        f"find {target} -not -path '*/.git/*' -exec touch -h -d @1600000000 {{}} +\n" if same_times else ""
+    )
     return (
         f"rm -rf {BUILD_ROOT}/* {BUILD_ROOT}/.[!.]* {STAGE_ROOT}/* {_WRAPPERS}\n"
         f"cp -a --reflink=auto {quote(f'/workspace/src/{name}')} {target}\n{touch}"
@@ -79,7 +90,10 @@ def fresh_tree_script(name: str, *, same_times: bool) -> str:
 
 
 def prepare_script(prepare: Iterable[str]) -> str:
-    """Return builder's script, run in the fresh tree, for the edits that fixes ask for; words of builders are theirs."""
+    """Return builder's script, run in the fresh tree, for the edits that fixes ask for.
+
+    Words of builders are theirs.
+    """
     return "".join(_PREPARE.get(one, "") for one in prepare)
 
 
@@ -98,12 +112,14 @@ def wrapper_script(tweak: Tweak) -> str:
 def _one_wrapper(name: str, drop: tuple[str, ...], add: tuple[str, ...]) -> str:
     patterns = "|".join(_shell_pattern(one) for one in drop)
     choose = (
-        f'for one; do shift; case $one in {patterns}) ;; *) set -- "$@" "$one";; esac; done\n' if patterns else ""
+        f'for one; do shift; case $one in {patterns}) ;; *) set -- "$@" "$one";; esac; done\n'
+        if patterns
+        else ""
     )
     real = {"clang": "gcc", "clang++": "g++"}.get(name, name)
     return (
         f"if [ -x /usr/bin/{real} ]; then cat > {_WRAPPERS}/{name} <<'WRAPPER'\n#!/bin/sh\n{choose}"
-        f"exec /usr/bin/{real} \"$@\"{words(add)}\nWRAPPER\nchmod +x {_WRAPPERS}/{name}; fi\n"
+        f'exec /usr/bin/{real} "$@"{words(add)}\nWRAPPER\nchmod +x {_WRAPPERS}/{name}; fi\n'
     )
 
 

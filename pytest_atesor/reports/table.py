@@ -23,6 +23,7 @@ _STYLES: Final = {
     Status.SKIPPED: "cyan",
 }
 _NARROWEST: Final = 40
+_WIDE: Final = 80
 
 
 def format_report(
@@ -71,19 +72,21 @@ def format_table(
 ) -> str:
     """Return one table row per case in ``width`` columns: package, status, seconds, cause, reason and log.
 
-    Long words are folded, never lost. Without ``color`` the text has no escape sequence. Empty without rows.
+    Long words are folded, never lost; below 80 columns the cause stands before the reason. Without ``color``
+    the text has no escape sequence. Empty without rows.
     """
     if not rows:
         return ""
     width = max(width, _NARROWEST)
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    table.add_column("PACKAGE", overflow="fold", max_width=max(10, width // 4))
+    table.add_column("PACKAGE", overflow="fold", min_width=8, max_width=max(10, width // 4))
     table.add_column("STATUS", no_wrap=True)
     table.add_column("SECONDS", justify="right", no_wrap=True)
-    table.add_column("CAUSE", no_wrap=True)
-    table.add_column("REASON AND LOG", overflow="fold", ratio=1)
+    if with_cause := width >= _WIDE:
+        table.add_column("CAUSE", no_wrap=True)
+    table.add_column("DETAILS", overflow="fold", ratio=1)
     for row in rows:
-        table.add_row(*_cells(row, log_directory))
+        table.add_row(*_cells(row, log_directory, with_cause=with_cause))
     file = io.StringIO()
     console = Console(
         file=file,
@@ -99,19 +102,22 @@ def format_table(
     return "\n".join(line.rstrip() for line in file.getvalue().rstrip("\n").split("\n"))
 
 
-def _cells(row: SummaryRow, log_directory: str) -> tuple[Text, ...]:
+def _cells(row: SummaryRow, log_directory: str, *, with_cause: bool) -> tuple[Text, ...]:
     outcome = row.outcome
     status = outcome.status
     shown = status.value if status else outcome.state.replace("_", " ")
     record = outcome.record
     log = f"{log_directory}/{row.case.case_id}.log" if record else ""
-    details = [sanitize_line(outcome.reason), log] if status is not Status.PASS else [log]
+    cause = outcome.cause.value if outcome.cause else ""
+    reason = "" if status is Status.PASS else sanitize_line(outcome.reason)
+    if not with_cause:
+        reason = ": ".join(part for part in (cause, reason) if part)
     return (
         Text(sanitize_line(row.case.label)),
         Text(shown, style=_STYLES[status] if status else ""),
         Text(f"{record.duration_s:.1f}" if record else ""),
-        Text(outcome.cause.value if outcome.cause else ""),
-        Text("\n".join(line for line in details if line)),
+        *((Text(cause),) if with_cause else ()),
+        Text("\n".join(line for line in (reason, log) if line)),
     )
 
 

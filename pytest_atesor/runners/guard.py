@@ -12,7 +12,7 @@ import signal
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from pytest_atesor.runners.descendants import BIRTH_MARK_LABEL
+from pytest_atesor.runners.birth_mark import LIMIT_LABEL
 
 __all__ = ["guarding"]
 
@@ -22,7 +22,8 @@ read -r group
 read -r _
 kill -KILL -- "-$group"
 for round in 1 2 3 4 5; do
-    found=$(grep -ls "^{BIRTH_MARK_LABEL}  *$1 " /proc/[0-9]*/limits) || exit 0
+    found=$(grep -ls "^{LIMIT_LABEL}  *$1 " /proc/[0-9]*/limits)
+    [ -n "$found" ] || exit 0
     for file in $found; do
         file=${{file#/proc/}}
         kill -KILL "${{file%/limits}}"
@@ -33,9 +34,9 @@ done
 
 @contextlib.contextmanager
 def guarding(mark: int) -> Iterator[Callable[[int], None]]:
-    """Have all that carries the mark killed should this process die inside the block, in whatever way.
+    """Have all with that birth-mark number killed should this process die inside the block, in any way.
 
-    Start the child inside, and tell its process group to the function that the block gets: a group can be killed
+    Start the child inside, and tell its process group to the function that the block gets: a group is killed
     in one step, however fast it forks. A guard that cannot be started (no memory, no shell) is done without.
     """
     with contextlib.ExitStack() as stack:

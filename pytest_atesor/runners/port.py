@@ -122,20 +122,26 @@ def plan_agent_environment(case: Case, context: AttemptContext) -> dict[str, str
 def read_agent_result(attempt_dir: Path) -> AgentResult | NoResult:
     """Return what the agent left in ``result.json``: a regular file of at most 4 MiB, or it is ignored."""
     try:
-        # A link could point at anybody's file, and a FIFO would block us.
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        descriptor = os.open(attempt_dir / _RESULT_NAME, flags)
+        return parse_agent_result(_read_strangers_file(attempt_dir / _RESULT_NAME), _RESULT_NAME)
     except FileNotFoundError:
         return NoResult()
     except OSError as error:
         return NoResult(f"{_RESULT_NAME} is ignored: {error.strerror}")
-    with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor, not a path
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return NoResult(f"{_RESULT_NAME} is ignored: it is no regular file")
-        data = file.read(_RESULT_LIMIT_BYTES + 1)
-    if len(data) > _RESULT_LIMIT_BYTES:
-        return NoResult(f"{_RESULT_NAME} is ignored: it is larger than {_RESULT_LIMIT_BYTES} bytes")
-    try:
-        return parse_agent_result(data, _RESULT_NAME)
     except BadInputError as error:
         return NoResult(f"{_RESULT_NAME} is ignored: {error}")
+
+
+def _read_strangers_file(path: Path) -> bytes:
+    """Return the bytes of a small regular file. Raises OSError, or BadInputError when it is anything else."""
+    # A link could point at anybody's file, and a FIFO would block us.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise BadInputError("it is no regular file")
+        with open(descriptor, "rb", closefd=False) as file:
+            data = file.read(_RESULT_LIMIT_BYTES + 1)
+    finally:
+        os.close(descriptor)
+    if len(data) > _RESULT_LIMIT_BYTES:
+        raise BadInputError(f"it is larger than {_RESULT_LIMIT_BYTES} bytes")
+    return data

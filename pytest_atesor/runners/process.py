@@ -22,12 +22,11 @@ from typing import Final, final
 
 from pytest_atesor.core.child_end import ChildEnd, StartError
 from pytest_atesor.core.text import sanitize_line
+from pytest_atesor.runners.birth_mark import BirthMark
 from pytest_atesor.runners.descendants import (
     Family,
     adopting_orphans,
     child_pids,
-    giving_birth_mark,
-    make_birth_mark,
     name_process,
     signal_orphan,
 )
@@ -77,8 +76,8 @@ def run_child(spec: ChildSpec, *, stop: StopSignal) -> ChildEnd:
         if stop.level >= TERMINATE:
             return _finish(log, interrupted=True)
         stack.enter_context(adopting_orphans())
-        mark = make_birth_mark()
-        protect = stack.enter_context(guarding(mark))
+        mark = BirthMark()
+        protect = stack.enter_context(guarding(mark.number))
         try:
             attendance = _Attendance(spec, stop, log, mark)
         except (OSError, ValueError) as error:
@@ -102,7 +101,7 @@ class _Ending(Enum):
 class _Attendance:
     """A running child and all that is waited for on its behalf."""
 
-    def __init__(self, spec: ChildSpec, stop: StopSignal, log: CappedLog, mark: int) -> None:
+    def __init__(self, spec: ChildSpec, stop: StopSignal, log: CappedLog, mark: BirthMark) -> None:
         """Start the child. Raises OSError or ValueError, with nothing left behind, when that fails."""
         self._spec = spec
         self._stop = stop
@@ -119,7 +118,7 @@ class _Attendance:
         before = child_pids()
         self._selector = selectors.DefaultSelector()
         try:
-            with giving_birth_mark(mark):
+            with mark.given():
                 self._process, self._output = _start(spec)
         except BaseException:
             self._selector.close()
@@ -299,7 +298,8 @@ class _Attendance:
             self._selector.unregister(descriptor)
             os.close(descriptor)
         for pid in pids - self._descriptors.keys():
-            self._watch(pid)
+            with contextlib.suppress(OSError):  # out of descriptors: the next look comes with the next tick
+                self._watch(pid)
 
     def _close_output(self) -> None:
         if self._output >= 0:
@@ -345,10 +345,16 @@ def _describe(error: OSError | ValueError, spec: ChildSpec) -> StartError:
     hint = ""
     if str(error.filename) == str(spec.cwd):
         hint = f" (its working directory {str(spec.cwd)!r})"
-    elif error.errno == errno.ENOENT and shutil.which(program, path=spec.env.get("PATH")):
+    elif error.errno == errno.ENOENT and _is_there(program, spec):
         hint = " (the program is there, the interpreter in its first line is not)"
     message = f"cannot start {program!r}: {error.strerror}{hint}"
     return StartError(errno=error.errno or 0, message=sanitize_line(message, 300))
+
+
+def _is_there(program: str, spec: ChildSpec) -> bool:
+    if "/" in program:
+        return (spec.cwd / program).is_file()
+    return shutil.which(program, path=spec.env.get("PATH")) is not None
 
 
 def _finish(  # noqa: PLR0913 - the facts of an end, by name

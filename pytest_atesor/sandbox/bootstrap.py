@@ -111,7 +111,7 @@ def _temporary(parent: Path) -> Iterator[Path]:
 
 def _run_logged(argv: list[str], log: Path, *, scratch: Path, progress: Callable[[str], None]) -> None:
     """Run the bootstrap in its own session, output to ``log``, its step lines to ``progress``."""
-    with log.open("wb") as written:
+    with log.open("wb", buffering=0) as written:
         process = subprocess.Popen(
             argv,
             stdin=subprocess.DEVNULL,

@@ -7,7 +7,7 @@ nothing else.
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,7 +55,12 @@ def ensure_image(
     directory = state / "images"
     with _locked(directory / f"{platform}.lock", progress):
         if rebuild or not is_current(engine.image_labels(tag), digest, now_s=time.time()):
+            former = engine.image_id(tag)
             _make(_Job(engine, platform, digest, directory, progress), keep_archive=not rebuild)
+            if former is not None and former != engine.image_id(tag):
+                # a sandbox that still runs from it keeps it until it is replaced itself
+                with suppress(SandboxError):
+                    engine.remove_image(former)
     return tag
 
 
@@ -130,7 +135,7 @@ def _build_from_registry(job: _Job) -> bool:
         job.engine.build_image(
             ImageBuild(
                 tag=image_name(job.platform),
-                containerfile=recipe.recipe_directory() / f"Containerfile.{job.platform}",
+                containerfile=recipe.containerfile(job.platform),
                 context=recipe.recipe_directory(),
                 arguments={"BASE": base, "HOST_PLATFORM": f"linux/{host}"},
                 labels=recipe.format_labels(digest=job.digest, created_s=int(time.time())),

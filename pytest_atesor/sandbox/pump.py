@@ -72,7 +72,9 @@ def pump_process(
             timed_out = not _move_output(process, started + timeout_s, feed)
             if timed_out:
                 on_timeout()
-                _end(process)
+                # the client notices that its command is gone once its last output is taken
+                _move_output(process, time.monotonic() + _KILL_WAIT_S, feed)
+                process.kill()
         except BaseException:
             process.kill()
             raise
@@ -108,11 +110,3 @@ def _move_output(process: "subprocess.Popen[bytes]", deadline: float, feed: Call
     finally:
         os.close(ended)
     return True
-
-
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    """Wait for a client whose command is gone; kill it when it does not notice."""
-    try:
-        process.wait(timeout=_KILL_WAIT_S)
-    except subprocess.TimeoutExpired:
-        process.kill()

@@ -15,6 +15,7 @@ __all__ = [
     "ENVIRONMENT",
     "LABEL_CREATED",
     "LABEL_RECIPE",
+    "containerfile",
     "find_old_tools",
     "format_labels",
     "host_architecture",
@@ -55,6 +56,12 @@ def image_name(platform: Platform) -> str:
 def recipe_directory() -> Path:
     """Return where the recipe's files stand."""
     return Path(__file__).resolve().parent.parent / "resources" / "sandbox"
+
+
+def containerfile(platform: Platform) -> Path:
+    """Return the file that makes the platform's image from a registry's base image."""
+    family = "alpine" if platform is Platform.ALPINE else "debian"
+    return recipe_directory() / f"Containerfile.{family}"
 
 
 def host_architecture(machine: str | None = None) -> str | None:

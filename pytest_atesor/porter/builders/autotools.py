@@ -63,7 +63,10 @@ class AutotoolsBuilder:
         steps += [
             Step(
                 name="configure",
-                script=f"{refresh}chmod +x configure\n./configure --prefix=/usr --disable-dependency-tracking{arguments}",
+                script=(
+                    f"{refresh}chmod +x configure\n"
+                    f"./configure --prefix=/usr --disable-dependency-tracking{arguments}"
+                ),
             ),
             Step(name="build", script=f"make -j{options.jobs}{make}"),
             staged_install(f"make{make} install DESTDIR=STAGE"),
@@ -75,7 +78,8 @@ def _generate(script: str) -> str:
     commands = "mkdir -p m4\nautoreconf -fi"
     if not script:
         return commands
-    # Some trees need more than autoreconf does (sub-projects, generated version files), so their own script may try.
+    # Some trees need more than autoreconf does (sub-projects, generated version files), so their own script
+    # may try.
     return (
         f"mkdir -p m4\nautoreconf -fi || {{ echo 'autoreconf failed; trying ./{script}'; chmod +x {script}; "
         f"NOCONFIGURE=1 ./{script}; }}\n"
@@ -85,6 +89,8 @@ def _generate(script: str) -> str:
 
 def _has_stale_config_sub(tree: Tree) -> bool:
     for name in tree.files:
-        if name.rpartition("/")[2] == "config.sub" and not re.search(r"riscv64|riscv\*|riscv \|", tree.text(name)):
+        if name.rpartition("/")[2] == "config.sub" and not re.search(
+            r"riscv64|riscv\*|riscv \|", tree.text(name)
+        ):
             return True
     return False

@@ -1,8 +1,8 @@
-"""Cargo: packages and workspaces, vendored, with a registry, or against the distribution's packaged crates."""
+"""Cargo: packages and workspaces; vendored, from a registry, or with the distribution's packaged crates."""
 
-import re
 import tomllib
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from pytest_atesor.porter.builders.interface import BuildOptions, Candidate, Step
@@ -15,26 +15,9 @@ DISTRIBUTION_CRATES = "cargo-distribution"
 """The ``prepare`` word that switches to the distribution's packaged crates."""
 
 _DOWNLOAD_SECONDS = 600
-_REGISTRY = "/usr/share/cargo/registry"
 
-_USE_REGISTRY = f"""
-find . -name Cargo.lock -not -path './vendor/*' -exec rm -f {{}} +
-mkdir -p .cargo
-printf '%s\\n' '' '[source.crates-io]' 'replace-with = "distribution"' '[source.distribution]' \
-  'directory = "{_REGISTRY}"' >> .cargo/config.toml
-# Cargo resolves what it does not build too: tests' dependencies and other systems' are not to be had, nor needed.
-find . -name Cargo.toml -not -path './vendor/*' | while read -r one; do
-  awk '/^[[:space:]]*\\[/ {{ skip = ($0 ~ /dev-dependencies/ || $0 ~ /target.*(windows|macos|wasm|apple|android|ios|redox|fuchsia)/) \\
-    && $0 !~ /not\\(/ }} !skip' "$one" > "$one.new"; cat "$one.new" > "$one"; rm -f "$one.new"
-done
-"""
-
-# The distribution carries one version of most crates; its own builds widen the requirements in the same way.
-_WIDEN = r"""
-find . -name Cargo.toml -not -path './vendor/*' -exec sed -i -E \
-  -e '/^\[(workspace\.|target\..*\.)?(build-|dev-)?dependencies/,/^\[(package|lib|bin|profile|features|workspace\]|\[)/{s/^([A-Za-z0-9_-]+ *= *)"[^"]*"/\1"*"/; s/(\bversion *= *)"[^"]*"/\1"*"/}' \
-  {} +
-"""
+_BUILT = ("dependencies", "build-dependencies")
+_NO_LOCKS = "find . -name Cargo.lock -not -path './vendor/*' -exec rm -f {} +\n"
 
 
 class CargoBuilder:
@@ -49,7 +32,7 @@ class CargoBuilder:
             prefix = f"{place}/" if place else ""
             if not tree.has(f"{prefix}Cargo.toml"):
                 continue
-            text = tree.text(f"{prefix}Cargo.toml")
+            manifests = tuple(_manifests(tree, prefix))
             config = tree.text(f"{prefix}.cargo/config.toml") or tree.text(f"{prefix}.cargo/config")
             vendored = "directory" in config and "replace-with" in config
             yield Candidate(
@@ -59,24 +42,28 @@ class CargoBuilder:
                 evidence=f"{prefix}Cargo.toml" + (", vendored" if vendored else ""),
                 facts={
                     "vendored": "yes" if vendored else "",
-                    "crates": " ".join(crate_packages(_manifests(tree, prefix))),
-                    "locked": "yes" if tree.has(f"{prefix}Cargo.lock") else "",
-                    "workspace": "yes" if re.search(r"^\[workspace", text, re.MULTILINE) else "",
+                    "crates": " ".join(crate_packages(manifests)),
+                    "fetch": "yes" if crate_packages(manifests, (*_BUILT, "dev-dependencies")) else "",
                 },
             )
 
     def plan(self, candidate: Candidate, options: BuildOptions) -> tuple[Step, ...]:
         """Fetch the crates where there are any to fetch, then build without the network."""
         facts = candidate.facts
-        scope = " --workspace" if facts["workspace"] and "cargo-default-members" not in options.tweak.prepare else ""
-        build = f"cargo build --release --offline -j {options.jobs}{scope}"
+        build = f"cargo build --release --offline -j {options.jobs}"
         if DISTRIBUTION_CRATES in options.tweak.prepare:
-            widen = _WIDEN if "cargo-widen" in options.tweak.prepare else ""
-            return (Step(name="build", script=f"{_USE_REGISTRY}{widen}{build}"),)
-        if facts["vendored"] or not facts["crates"]:
+            program = (Path(__file__).parent.parent / "inside" / "distribution_crates.py").read_text("utf-8")
+            widen = " --widen" if "cargo-widen" in options.tweak.prepare else ""
+            edit = f"{_NO_LOCKS}python3 -{widen} <<'PROGRAM'\n{program}PROGRAM\n"
+            return (Step(name="manifests", script=edit), Step(name="build", script=build))
+        if facts["vendored"] or not facts["fetch"]:
             return (Step(name="build", script=build),)
         return (
-            Step(name="download", script=f"CARGO_NET_RETRY=1 timeout {_DOWNLOAD_SECONDS} cargo fetch", network=True),
+            Step(
+                name="download",
+                script=f"CARGO_NET_RETRY=1 timeout {_DOWNLOAD_SECONDS} cargo fetch",
+                network=True,
+            ),
             Step(name="build", script=build),
         )
 
@@ -90,13 +77,16 @@ def _manifests(tree: Tree, prefix: str) -> Iterable[Mapping[str, Any]]:
                 continue
 
 
-def crate_packages(manifests: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Return what manifests ask of a registry, as ``name@requirement`` words without repeats; paths are left out."""
+def crate_packages(manifests: Iterable[Mapping[str, Any]], kinds: Iterable[str] = _BUILT) -> tuple[str, ...]:
+    """Return what manifests ask of a registry, as ``name@requirement`` words without repeats.
+
+    Paths are left out.
+    """
     found: dict[str, None] = {}
     for manifest in manifests:
         tables = [manifest, *_tables(manifest.get("target")), *_tables({"w": manifest.get("workspace")})]
         for table in tables:
-            for kind in ("dependencies", "build-dependencies"):
+            for kind in kinds:
                 for name, wanted in _items(table.get(kind)):
                     word = _crate_word(name, wanted)
                     if word:

@@ -13,7 +13,9 @@ _EXTRA_PLACES = ("cmake", "build/cmake", "cmake_unofficial", "build/CMake", "con
 _OPTION = re.compile(
     r"""^[ \t]*(?:cmake_dependent_)?option[ \t]*\(\s*"?([A-Za-z0-9_]+)"?""", re.IGNORECASE | re.MULTILINE
 )
-_EXTRAS = re.compile(r"(^|_)(UNIT|UNITTESTS?|TESTS?|TESTING|BENCH|BENCHMARKS?|BENCHMARKING|FUZZ|FUZZERS?|FUZZING|DOCS?|DOCUMENTATION|DOXYGEN)($|_)")
+_EXTRAS = re.compile(
+    r"(^|_)(UNIT|UNITTESTS?|TESTS?|TESTING|BENCH|BENCHMARKS?|BENCHMARKING|FUZZ|FUZZERS?|FUZZING|DOCS?|DOCUMENTATION|DOXYGEN)($|_)"
+)
 _REFUSED = re.compile(r"(WITHOUT|DISABLE|NO|SKIP|EXCLUDE)_")
 _LANGUAGES = re.compile(r"^[ \t]*project[ \t]*\(", re.IGNORECASE | re.MULTILINE)
 
@@ -62,13 +64,13 @@ class CMakeBuilder:
 
 
 def extra_options(tree: Tree, place: str) -> tuple[str, ...]:
-    """Return the options, declared in the first levels, that ask for tests, benchmarks, fuzzing or documentation."""
+    """Return the options of the first levels that ask for tests, benchmarks, fuzzing or documentation."""
     prefix = f"{place}/" if place else ""
     names: dict[str, None] = {}
     for name in sorted(tree.files):
         if not name.startswith(prefix) or name[len(prefix) :].count("/") > 1:
             continue
-        if not (name.endswith("CMakeLists.txt") or name.endswith(".cmake")):
+        if not name.endswith(("CMakeLists.txt", ".cmake")):
             continue
         for found in _OPTION.finditer(tree.text(name)):
             option = found.group(1)

@@ -1,7 +1,7 @@
 """Go: modules with any number of main packages, vendored or not, and trees older than modules.
 
-Where no module proxy can be reached, the same tree builds in GOPATH mode against the distribution's packaged sources
-(``/usr/share/gocode``), as the distribution's own builds do.
+Where no module proxy can be reached, the same tree builds in GOPATH mode against the distribution's packaged
+sources (``/usr/share/gocode``), as the distribution's own builds do.
 """
 
 import re
@@ -18,9 +18,13 @@ GOPATH_MODE = "go-gopath"
 """The ``prepare`` word that switches to the distribution's packaged sources."""
 
 _DOWNLOAD_SECONDS = 600
-_SIDE = r"(^|/)(_?examples?|samples?|testdata|tests?|testing|e2e|hack|scripts?|tools?|benchmarks?|internal|docs?|gen)(/|$)"
+_SIDE = (
+    r"(^|/)(_?examples?|samples?|testdata|tests?|testing|e2e|hack|scripts?|tools?|benchmarks?|internal|docs?|gen)"
+    r"(/|$)"
+)
 
-# Builds every main package that is a product: those outside examples, tests and tools, or all when there are only such.
+# Builds every main package that is a product: those outside examples, tests and tools, or all when there are
+# only such.
 _BUILD_MAINS = r"""
 out="$PWD/BUILD_DIRECTORY"; mkdir -p "$out"
 cd "$tree"
@@ -84,18 +88,30 @@ class GoBuilder:
         """Download the modules where there are any to download, then build."""
         facts = candidate.facts
         if GOPATH_MODE in options.tweak.prepare or not facts["module"]:
-            return (Step(name="build", script=_gopath_script(facts["module"] or _import_path(options.source_url))),)
+            return (
+                Step(
+                    name="build", script=_gopath_script(facts["module"] or _import_path(options.source_url))
+                ),
+            )
         flags = "-mod=vendor -buildvcs=false" if facts["vendored"] else "-buildvcs=false"
         lines = [f'export GOFLAGS="${{GOFLAGS:-}} {flags}"', "tree=$PWD"]
         if "go-directive" in options.tweak.prepare:
-            lines.insert(0, 'go mod edit -go="$(go env GOVERSION | sed \'s/go\\([0-9]*[.][0-9]*\\).*/\\1/\')" -toolchain=none')
+            lines.insert(
+                0,
+                "version=$(go env GOVERSION | sed 's/go\\([0-9]*[.][0-9]*\\).*/\\1/')\n"
+                'go mod edit -toolchain=none -go="$version"',
+            )
         steps = []
         if facts["requires"] and not facts["vendored"]:
             head = f"{lines[0]}\n" if "go-directive" in options.tweak.prepare else ""
             steps.append(
-                Step(name="download", script=f"{head}timeout {_DOWNLOAD_SECONDS} go mod download", network=True)
+                Step(
+                    name="download", script=f"{head}timeout {_DOWNLOAD_SECONDS} go mod download", network=True
+                )
             )
-        script = "\n".join(lines) + _BUILD_MAINS.replace("BUILD_DIRECTORY", BUILD_DIRECTORY).replace("SIDE", _SIDE)
+        script = "\n".join(lines) + _BUILD_MAINS.replace("BUILD_DIRECTORY", BUILD_DIRECTORY).replace(
+            "SIDE", _SIDE
+        )
         return (*steps, Step(name="build", script=script))
 
 
@@ -107,7 +123,8 @@ def _gopath_script(module: str) -> str:
         f"tree=$HOME/go/src/{quote(place)}\n"
         'rm -rf "$tree"; mkdir -p "$tree"; tar -cf - --exclude=./.git . | tar -xf - -C "$tree"\n'
         # All missing imports at once, so that one installation serves them.
-        "(cd \"$tree\"; go list -e -deps -f '{{with .Error}}{{.Err}}{{end}}' ./... | grep -A1 'cannot find package' || true)"
+        "(cd \"$tree\"; go list -e -deps -f '{{with .Error}}{{.Err}}{{end}}' ./... "
+        "| grep -A1 'cannot find package' || true)"
         f"{build}"
     )
 

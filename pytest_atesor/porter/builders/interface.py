@@ -1,7 +1,7 @@
 """What a build system's file provides, and the values that pass between detection, fixes and the build.
 
-Everything here is a plan: nothing runs. Paths are relative to the package's tree, ``""`` is its root, and byte names
-that are no UTF-8 carry surrogate escapes.
+Everything here is a plan: nothing runs. Paths are relative to the package's tree, ``""`` is its root, and
+byte names that are no UTF-8 carry surrogate escapes.
 """
 
 from collections.abc import Iterable, Mapping
@@ -37,8 +37,8 @@ class Candidate:
 class Step:
     """One shell script of a build, run with ``sh -eu`` in the candidate's directory.
 
-    A step that is not ``required`` may fail without failing the attempt. ``network`` asks for the network, which a
-    build never gets.
+    A step that is not ``required`` may fail without failing the attempt. ``network`` asks for the network,
+    which a build never gets.
     """
 
     name: str
@@ -51,9 +51,9 @@ class Step:
 class Tweak:
     """One change to the way a package is built; what a fix is made of.
 
-    ``compiler_*`` go through a wrapper in front of every C and C++ compiler, so that they reach builds which ignore
-    CFLAGS: flags to append (``c_add`` for C only) and shell patterns of flags to drop. ``prepare`` names edits of the
-    fresh tree. ``jobs`` of None changes nothing.
+    ``compiler_*`` go through a wrapper in front of every C and C++ compiler, so that they reach builds which
+    ignore CFLAGS: flags to append (``c_add`` for C only) and shell patterns of flags to drop. ``prepare``
+    names edits of the fresh tree. ``jobs`` of None changes nothing.
     """
 
     compiler_add: tuple[str, ...] = ()
@@ -82,7 +82,8 @@ class BuildOptions:
         """Return the options with one more fix, named for the record."""
         merged = Tweak(
             **{
-                one: getattr(self.tweak, one) + tuple(v for v in getattr(change, one) if v not in getattr(self.tweak, one))
+                one: getattr(self.tweak, one)
+                + tuple(v for v in getattr(change, one) if v not in getattr(self.tweak, one))
                 for one in _LISTS
             },
             jobs=change.jobs if change.jobs is not None else self.tweak.jobs,

@@ -9,10 +9,21 @@ from pytest_atesor.porter.tree import Tree
 
 __all__ = ["MakeBuilder"]
 
-NAMES = ("GNUmakefile", "makefile", "Makefile", "Makefile.linux", "makefile.unix", "Makefile.unix", "Makefile.gcc")
+NAMES = (
+    "GNUmakefile",
+    "makefile",
+    "Makefile",
+    "Makefile.linux",
+    "makefile.unix",
+    "Makefile.unix",
+    "Makefile.gcc",
+)
 _RULE = re.compile(r"^([A-Za-z0-9_./$()-][^:=#\t\n]*?)\s*::?(?![:=])", re.MULTILINE)
 _HELPERS = {"help", "usage", "default_help", "list", "print-help", "info", "none", "what"}
-_COMPILES = re.compile(r"\$[({](CC|CXX|LD|AR|LINK|COMPILE)\b|\b(gcc|g\+\+|cc|clang|ar rc|ar cr)\b|\.(c|cc|cpp|cxx|o)\b|\$[({]MAKE[)}]")
+_COMPILES = re.compile(
+    r"\$[({](CC|CXX|LD|AR|LINK|COMPILE)\b|\b(gcc|g\+\+|cc|clang|ar rc|ar cr)\b|\.(c|cc|cpp|cxx|o)\b"
+    r"|\$[({]MAKE[)}]"
+)
 
 
 class MakeBuilder:
@@ -48,7 +59,10 @@ class MakeBuilder:
         base = f"make{words(chosen)} -j{options.jobs}{words(options.tweak.make_args)}"
         return (
             Step(name="build", script=f"{base}{words(goals)}"),
-            staged_install(f"make{words(chosen)}{words(options.tweak.make_args)} install DESTDIR=STAGE PREFIX=/usr prefix=/usr"),
+            staged_install(
+                f"make{words((*chosen, *options.tweak.make_args))} install "
+                "DESTDIR=STAGE PREFIX=/usr prefix=/usr"
+            ),
         )
 
 

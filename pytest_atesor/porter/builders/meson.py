@@ -48,7 +48,8 @@ class MesonBuilder:
             Step(
                 name="configure",
                 script=(
-                    f"meson setup {BUILD_DIRECTORY} --prefix=/usr --buildtype=release --wrap-mode=nodownload{arguments}"
+                    f"meson setup {BUILD_DIRECTORY} --prefix=/usr --buildtype=release "
+                    f"--wrap-mode=nodownload{arguments}"
                 ),
             ),
             Step(name="build", script=f"ninja -C {BUILD_DIRECTORY} -j {options.jobs}"),

@@ -41,7 +41,7 @@ class PlainCBuilder:
                 },
             )
 
-    def plan(self, candidate: Candidate, options: BuildOptions) -> tuple[Step, ...]:
+    def plan(self, candidate: Candidate, options: BuildOptions) -> tuple[Step, ...]:  # noqa: ARG002 - the protocol's
         """Compile and link with the usual system libraries; without ``main``, make a shared library."""
         sources = [one for one in candidate.facts["sources"].split("\n") if one]
         mains = [one for one in candidate.facts["mains"].split("\n") if one]
@@ -49,16 +49,18 @@ class PlainCBuilder:
         common = f"{compiler} -O2 -I. -Iinclude -I.. -I../include"
         libraries = "-lm -lpthread -ldl"
         if len(mains) == 1:
-            output = re.sub(r"\.[a-z]+$", "", mains[0])
-            script = f"{common} -o {words([output + '.out']).strip()}{words(sources)} {libraries}"
+            script = f"{common} -o{words([_output(mains[0]), *sources])} {libraries}"
         elif mains:
             script = "\n".join(
-                f"{common} -o {words([re.sub(r'[.][a-z]+$', '.out', one)]).strip()}{words([one, *sources])} {libraries}"
-                for one in mains
+                f"{common} -o{words([_output(one), one, *sources])} {libraries}" for one in mains
             )
         else:
             script = f"{common} -fPIC -shared -o libatesor-plain.so{words(sources)} {libraries}"
         return (Step(name="build", script=script),)
+
+
+def _output(source: str) -> str:
+    return re.sub(r"[.][a-z]+$", ".out", source)
 
 
 def _suffix(name: str) -> str:

@@ -11,7 +11,22 @@ __all__ = ["INSTALL_SECONDS", "depth_penalty", "places", "quote", "staged_instal
 INSTALL_SECONDS = 300
 """How long an optional installation into the staging directory may take."""
 
-_SUBDIRECTORIES = ("src", "source", "Source", "build", "unix", "linux", "posix", "c", "C", "cpp", "c++", "lib", "code", "core")
+_SUBDIRECTORIES = (
+    "src",
+    "source",
+    "Source",
+    "build",
+    "unix",
+    "linux",
+    "posix",
+    "c",
+    "C",
+    "cpp",
+    "c++",
+    "lib",
+    "code",
+    "core",
+)
 
 
 def words(values: Iterable[str]) -> str:
@@ -30,17 +45,32 @@ def depth_penalty(directory: str) -> int:
 
 
 def places(tree: Tree, extra: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return the directories in which build files are looked for: the root, the usual ones, then any one level down."""
+    """Return where build files are looked for: the root, the usual directories, then any one level down."""
     usual = [name for name in (*_SUBDIRECTORIES, *extra) if name in tree.directories]
     rest = sorted(name for name in tree.directories if "/" not in name and not name.startswith((".", "_")))
-    skipped = {"test", "tests", "doc", "docs", "examples", "example", "third_party", "vendor", "deps", "contrib", "external"}
+    skipped = {
+        "test",
+        "tests",
+        "doc",
+        "docs",
+        "examples",
+        "example",
+        "third_party",
+        "vendor",
+        "deps",
+        "contrib",
+        "external",
+    }
     return tuple(dict.fromkeys(["", *usual, *(name for name in rest if name.lower() not in skipped)]))
 
 
 def staged_install(command: str) -> Step:
-    """Return the optional step that installs into the staging directory; it only helps to find the artifacts."""
+    """Return the optional step that installs into the staging directory.
+
+    It only helps to find the artifacts.
+    """
     return Step(
         name="install",
-        script=f'timeout {INSTALL_SECONDS} {command.replace("STAGE", STAGE)}',
+        script=f"timeout {INSTALL_SECONDS} {command.replace('STAGE', STAGE)}",
         required=False,
     )

@@ -1,7 +1,7 @@
 """The ordered rules that turn a failed build's log into what the next attempt does differently.
 
-Order matters twice: files in the order below, rules in a file from top to bottom; the first that matches and was not
-tried yet wins.
+Order matters twice: files in the order below, rules in a file from top to bottom; the first that matches and
+was not tried yet wins.
 """
 
 from pytest_atesor.porter.fixes.architecture import RULES as ARCHITECTURE
@@ -10,8 +10,8 @@ from pytest_atesor.porter.fixes.environment import RULES as ENVIRONMENT
 from pytest_atesor.porter.fixes.generators import RULES as GENERATORS
 from pytest_atesor.porter.fixes.interface import Rule
 from pytest_atesor.porter.fixes.languages import RULES as LANGUAGES
-from pytest_atesor.porter.fixes.missing import RULES as MISSING
 from pytest_atesor.porter.fixes.last_resort import RULES as LAST_RESORT
+from pytest_atesor.porter.fixes.missing import RULES as MISSING
 
 __all__ = ["RULES"]
 

@@ -38,7 +38,13 @@ FOREIGN_FLAGS = (
 
 _NO_ASSEMBLY = Tweak(
     configure_args=("--disable-asm", "--disable-assembly", "--disable-simd"),
-    cmake_args=("-DENABLE_ASM=OFF", "-DENABLE_ASSEMBLY=OFF", "-DENABLE_SIMD=OFF", "-DWITH_SIMD=OFF", "-DNO_ASM=ON"),
+    cmake_args=(
+        "-DENABLE_ASM=OFF",
+        "-DENABLE_ASSEMBLY=OFF",
+        "-DENABLE_SIMD=OFF",
+        "-DWITH_SIMD=OFF",
+        "-DNO_ASM=ON",
+    ),
 )
 _ASSEMBLER = (
     r"Error: (?:unrecognized opcode|unknown mnemonic|illegal operands|bad register name|no such instruction)"
@@ -63,7 +69,9 @@ RULES: tuple[Rule, ...] = (
         fix=Install(
             kind=NeedKind.PACKAGE,
             packages=("libsimde-dev",),
-            change=Tweak(prepare=("simd-headers",), compiler_add=("-idirafter", "/workspace/home/simd-headers")),
+            change=Tweak(
+                prepare=("simd-headers",), compiler_add=("-idirafter", "/workspace/home/simd-headers")
+            ),
         ),
         sample="src/hash.c:9:10: fatal error: emmintrin.h: No such file or directory\n    9 | #include <emmintrin.h>\n",
         expected="emmintrin.h",
@@ -71,7 +79,9 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="foreign-header",
         pattern=r"fatal error: (?P<name>(?:cpuid|sys/io|sys/perm|sys/vm86|arm_neon|arm_acle|asm/ldt)\.h): No such file",
-        fix=Stop(cause=Cause.UNSUPPORTED, reason="the code needs {name}, which exists for other processors only"),
+        fix=Stop(
+            cause=Cause.UNSUPPORTED, reason="the code needs {name}, which exists for other processors only"
+        ),
         sample="cpu.c:3:10: fatal error: cpuid.h: No such file or directory\n    3 | #include <cpuid.h>\n",
         expected="cpuid.h",
     ),
@@ -79,13 +89,16 @@ RULES: tuple[Rule, ...] = (
         name="assembly-off",
         pattern=_ASSEMBLER,
         fix=Change(change=_NO_ASSEMBLY),
-        sample="/tmp/cc3.s:27: Error: unrecognized opcode `rdtsc'\nmake: *** [Makefile:4: t.o] Error 1\n",
+        sample="cc3.s:27: Error: unrecognized opcode `rdtsc'\nmake: *** [Makefile:4: t.o] Error 1\n",
         builders=("autotools", "configure", "cmake"),
     ),
     Rule(
         name="foreign-assembly",
         pattern=_ASSEMBLER,
-        fix=Stop(cause=Cause.UNSUPPORTED, reason="the code has assembly for another processor and no portable path was found"),
+        fix=Stop(
+            cause=Cause.UNSUPPORTED,
+            reason="the code has assembly for another processor and no portable path was found",
+        ),
         sample="bench.c:14:3: error: impossible constraint in 'asm'\n",
     ),
     Rule(

@@ -35,7 +35,11 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="warnings-as-errors",
         pattern=r"\[-Werror(?:=(?P<name>[\w+=-]+))?\]|all warnings being treated as errors",
-        fix=Change(change=Tweak(compiler_drop=("-Werror", "-Werror=*", "-pedantic-errors"), compiler_add=("-Wno-error",))),
+        fix=Change(
+            change=Tweak(
+                compiler_drop=("-Werror", "-Werror=*", "-pedantic-errors"), compiler_add=("-Wno-error",)
+            )
+        ),
         sample="util.c:31:9: error: ignoring return value of 'write' [-Werror=unused-result]\ncc1: all warnings being treated as errors\n",
         expected="unused-result",
     ),
@@ -87,7 +91,11 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="no-link-time-optimization",
         pattern=r"lto1: (?:fatal|internal compiler) error|lto-wrapper[^\n]*(?:fatal error|failed)|plugin needed to handle lto object",
-        fix=Change(change=Tweak(compiler_drop=("-flto", "-flto=*", "-fuse-linker-plugin"), compiler_add=("-fno-lto",))),
+        fix=Change(
+            change=Tweak(
+                compiler_drop=("-flto", "-flto=*", "-fuse-linker-plugin"), compiler_add=("-fno-lto",)
+            )
+        ),
         sample="lto-wrapper: fatal error: gcc returned 1 exit status\ncompilation terminated.\n",
     ),
     Rule(

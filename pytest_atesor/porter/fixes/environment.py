@@ -6,14 +6,14 @@ from pytest_atesor.porter.fixes.interface import Change, Rule, Stop
 
 __all__ = ["RULES"]
 
-_KILLED = r"(?:Killed signal terminated program|virtual memory exhausted|[Cc]annot allocate memory|out of memory allocating)"
+_KILLED = r"(?:Killed signal terminated program|virtual memory exhausted|[Cc]annot allocate memory|out of memory allocating|signal: killed|signal: 9, SIGKILL)"
 
 RULES: tuple[Rule, ...] = (
     Rule(
         name="no-space",
         pattern=r"No space left on device|Disk quota exceeded",
         fix=Stop(cause=Cause.ENVIRONMENT, reason="no space left on the device while building"),
-        sample="/tmp/ccX1.s: Assembler messages:\n/tmp/ccX1.s: Fatal error: can't close x.o: No space left on device\n",
+        sample="ccX1.s: Assembler messages:\nccX1.s: Fatal error: can't close x.o: No space left on device\n",
     ),
     Rule(
         name="memory-one-job",

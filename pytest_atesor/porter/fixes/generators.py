@@ -37,16 +37,23 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="executable-bits",
-        pattern=r"(?:^|[ :'\"])(?P<name>\.{0,2}/?[\w./+-]+): (?:1: )?[^\n:]{0,40}:? ?Permission denied",
+        pattern=r"(?<![\w./+-])(?P<name>(?:\.{1,2}/[\w./+-]+|[\w./+-]+\.(?:sh|pl|py|awk))): Permission denied$",
         fix=Change(change=Tweak(prepare=("executable-bits",))),
         sample="/bin/sh: 1: ./version.sh: Permission denied\nmake: *** [Makefile:30: version.h] Error 126\n",
+        expected="./version.sh",
     ),
     Rule(
         name="documentation-off",
         pattern=rf"(?:^|[ '\":/\[])(?P<name>{_DOCUMENTATION})[\"']?:? (?:\d+: )?(?:command )?{_MISSING}",
         fix=Change(
             change=Tweak(
-                configure_args=("--disable-doc", "--disable-docs", "--disable-man", "--disable-gtk-doc", "--disable-manpages"),
+                configure_args=(
+                    "--disable-doc",
+                    "--disable-docs",
+                    "--disable-man",
+                    "--disable-gtk-doc",
+                    "--disable-manpages",
+                ),
                 make_args=("MAKEINFO=true", "HELP2MAN=true"),
                 environment=(("MAKEINFO", "true"), ("HELP2MAN", "true")),
             )
@@ -65,7 +72,10 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="cmake-too-old",
         pattern=r"CMake (?P<name>[\d.]+) or higher is required",
-        fix=Stop(cause=Cause.DEPENDENCY, reason="the project needs CMake {name} or newer, which this platform does not have"),
+        fix=Stop(
+            cause=Cause.DEPENDENCY,
+            reason="the project needs CMake {name} or newer, which this platform does not have",
+        ),
         sample="CMake Error at CMakeLists.txt:1 (cmake_minimum_required):\n  CMake 4.2 or higher is required.  You are running version 3.31.6\n",
         expected="4.2",
         builders=("cmake",),
@@ -96,14 +106,23 @@ RULES: tuple[Rule, ...] = (
             r"(?:Failed to clone repository: '|unable to access '|error: downloading ')(?P<name>[^'\s]+)'"
             r"|[Cc]ould not resolve host: (?P<host>[\w.-]+)"
         ),
-        fix=Stop(cause=Cause.DEPENDENCY, reason="the build downloads {name} while it runs, and builds have no network"),
-        sample="CMake Error at b/x-stamp/download-x.cmake:170 (message):\n  error: downloading 'https://example.org/x.tar.gz' failed\n",
-        expected="https://example.org/x.tar.gz",
+        fix=Stop(
+            cause=Cause.DEPENDENCY,
+            reason="the build downloads {name} while it runs, and builds have no network",
+        ),
+        sample=(
+            "fatal: unable to access 'https://example.org/x.git/': Could not resolve host: example.org\n"
+            "make: *** [Makefile:20: third_party/x] Error 128\n"
+        ),
+        expected="https://example.org/x.git/",
+        builders=("make", "cmake", "autotools", "configure", "meson"),
     ),
     Rule(
         name="meson-too-old",
         pattern=r"Meson version is [\d.]+ but project requires (?P<name>[^\n]+)",
-        fix=Stop(cause=Cause.DEPENDENCY, reason="the project needs Meson {name}, which this platform does not have"),
+        fix=Stop(
+            cause=Cause.DEPENDENCY, reason="the project needs Meson {name}, which this platform does not have"
+        ),
         sample="meson.build:1:0: ERROR: Meson version is 1.7.0 but project requires >=1.9.0\n",
         expected=">=1.9.0",
         builders=("meson",),

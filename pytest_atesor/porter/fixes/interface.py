@@ -1,7 +1,7 @@
 """What one rule is: a name, a pattern, what to do when it matches, and a real log excerpt that proves it.
 
-Rules are data. A rule's file is the only one to touch when one is added; the tests run over every rule and demand that
-its sample is matched by it before any other rule of the same order.
+Rules are data. A rule's file is the only one to touch when one is added; the tests run over every rule and
+demand that its sample is matched by it before any other rule of the same order.
 """
 
 from dataclasses import dataclass
@@ -46,7 +46,8 @@ class Rule:
     """One kind of failure.
 
     ``pattern`` is searched in the attempt's output, line anchors meaning lines. ``builders`` of () means all.
-    ``sample`` is an excerpt of a real log, ``expected`` what group ``name`` must be in its first match ("" for none).
+    ``sample`` is an excerpt of a real log, ``expected`` what group ``name`` must be in its first match (""
+    for none).
     """
 
     name: str

@@ -31,13 +31,6 @@ RULES: tuple[Rule, ...] = (
         expected="libevent",
     ),
     Rule(
-        name="missing-pkg-config-error",
-        pattern=r"Package '?(?P<name>[A-Za-z0-9][\w.+-]*)'?(?:,| has|: ) [^\n]*not found",
-        fix=Install(kind=NeedKind.PKG_CONFIG),
-        sample="Package 'libcurl', required by 'virtual:world', not found\n",
-        expected="libcurl",
-    ),
-    Rule(
         name="missing-package-requirements",
         pattern=r"error: Package requirements \((?P<name>[A-Za-z0-9][\w.+-]*)[^\n)]*\) were not met",
         fix=Install(kind=NeedKind.PKG_CONFIG),
@@ -141,7 +134,7 @@ RULES: tuple[Rule, ...] = (
         name="missing-command-perl",
         pattern=r"Can't exec \"(?P<name>[\w.+-]+)\": No such file|exec: \"(?P<other>[\w.+-]+)\": executable file not found",
         fix=Install(kind=NeedKind.COMMAND),
-        sample="Can't exec \"autopoint\": No such file or directory at /usr/share/autoconf/Autom4te/FileUtils.pm line 318.\nautoreconf: error: autopoint failed with exit status: 2\n",
+        sample='Can\'t exec "autopoint": No such file or directory at /usr/share/autoconf/Autom4te/FileUtils.pm line 318.\nautoreconf: error: autopoint failed with exit status: 2\n',
         expected="autopoint",
     ),
     Rule(

@@ -13,20 +13,21 @@ from pytest_atesor.core.text import sanitize_line
 from pytest_atesor.porter.sources.archives import unpack_archive
 from pytest_atesor.porter.sources.host_network import HostNetwork, plan_inside_proxies
 from pytest_atesor.porter.sources.interface import Fetched, Kind, SourceError, Trouble
-from pytest_atesor.porter.sources.job import SOURCE_ROOT, CommandEnd, Job
+from pytest_atesor.porter.sources.job import SOURCE_ROOT, Job
 
-__all__ = ["DebianFiles", "decide_apt_failure", "fetch_deb", "parse_description", "plan_notes"]
+__all__ = ["DebianFiles", "decide_apt_failure", "fetch_deb", "parse_records", "plan_notes"]
 
 _SCRATCH: Final = f"{SOURCE_ROOT}/.debian"
 _UPDATE_S: Final = 600.0
 _DOWNLOAD_S: Final = 1800.0
 _QUICK_S: Final = 60.0
+_MOST_VERSIONS: Final = 3
 _FIELD: Final = re.compile(r"^([A-Za-z0-9-]+):[ \t]*(.*)$")
 _FILE: Final = re.compile(r"^ ([0-9a-f]{64}) \d+ ([A-Za-z0-9][A-Za-z0-9.+~_-]*)$", re.MULTILINE)
 _MAIN: Final = re.compile(r"\.orig\.tar\.(?:gz|bz2|xz|lzma|zst)$")
 _COMPONENT: Final = re.compile(r"\.orig-([A-Za-z0-9-]+)\.tar\.(?:gz|bz2|xz|lzma|zst)$")
 _NATIVE: Final = re.compile(r"(?<!\.debian)\.tar\.(?:gz|bz2|xz|lzma|zst)$")
-_REPACKED: Final = re.compile(r"\+(?:dfsg|ds|repack|really)")
+_REPACKED: Final = re.compile(r"[+.~](?:dfsg|ds|repack)")
 
 _HAS_LISTS: Final = """
 found=
@@ -63,8 +64,13 @@ class DebianFiles:
     sha256: dict[str, str]
 
 
-def parse_description(text: str) -> DebianFiles | None:
-    """Read a ``.dsc`` file; None when it names no archive of a known form."""
+def parse_records(text: str) -> tuple[DebianFiles, ...]:
+    """Read what ``apt-cache showsrc`` prints: one value per version that has an upstream archive."""
+    records = (_parse_record(stanza) for stanza in re.split(r"\n[ \t]*\n", text))
+    return tuple(record for record in records if record is not None)
+
+
+def _parse_record(text: str) -> DebianFiles | None:
     fields: dict[str, str] = {}
     name = ""
     for line in text.splitlines():
@@ -127,17 +133,17 @@ def fetch_deb(job: Job, package: str, ref: str | None, directory: str) -> Fetche
             Trouble.UNREACHABLE, "this platform has no apt, so it has no Debian source packages"
         )
     env, remarks = plan_inside_proxies(HostNetwork.of(job.environ))
-    _ready_lists(job, env, remarks)
-    job.must('rm -rf -- "$1" && mkdir -p -- "$1"', _SCRATCH, user="builder")
-    end = _download(job, package, env)
-    if end.timed_out:
-        raise SourceError(Trouble.UNREACHABLE, f"apt was not done after {_DOWNLOAD_S:.0f} s")
-    if end.code != 0:
-        raise decide_apt_failure(end.text, remarks)
-    description = job.run(("sh", "-c", "cat -- ./*.dsc"), limit_s=_QUICK_S, cwd=_SCRATCH, quiet=True)
-    files = parse_description(description.text)
-    if files is None:
-        raise SourceError(Trouble.BROKEN, f"the Debian source package {package} has no upstream archive")
+    had_lists = job.run(("sh", "-c", _HAS_LISTS), limit_s=_QUICK_S, quiet=True).code == 0
+    try:
+        if not had_lists:
+            _update_lists(job, env, remarks)
+        files = _download(job, package, env, remarks)
+    except SourceError as error:
+        if not had_lists or error.trouble is not Trouble.UNREACHABLE:
+            raise
+        job.say(f"{error}; the image's package lists may be old")
+        _update_lists(job, env, remarks)
+        files = _download(job, package, env, remarks)
     notes = [*plan_notes(files, ref), *_unpack(job, files, directory)]
     job.must('rm -rf -- "$1"', _SCRATCH, user="builder")
     return Fetched(
@@ -151,9 +157,7 @@ def fetch_deb(job: Job, package: str, ref: str | None, directory: str) -> Fetche
     )
 
 
-def _ready_lists(job: Job, env: dict[str, str], remarks: Sequence[str]) -> None:
-    if job.run(("sh", "-c", _HAS_LISTS), limit_s=_QUICK_S, quiet=True).code == 0:
-        return
+def _update_lists(job: Job, env: dict[str, str], remarks: Sequence[str]) -> None:
     job.say("apt-get update, with source packages")
     end = job.run(("sh", "-c", _ADD_SOURCES), limit_s=_UPDATE_S, env=env, user="root", cwd="/")
     if end.timed_out:
@@ -162,32 +166,44 @@ def _ready_lists(job: Job, env: dict[str, str], remarks: Sequence[str]) -> None:
         raise decide_apt_failure(end.text, remarks)
 
 
-def _download(job: Job, package: str, env: dict[str, str]) -> CommandEnd:
-    command = (
-        "apt-get",
-        "source",
-        "--download-only",
-        "--only-source",
-        "-o",
-        "Acquire::Retries=2",
-        "--",
-        package,
-    )
-    job.say(" ".join(command))
-    return job.run(command, limit_s=_DOWNLOAD_S, env=env, cwd=_SCRATCH)
+def _download(job: Job, package: str, env: dict[str, str], remarks: Sequence[str]) -> DebianFiles:
+    """Download the upstream archives of the newest version that the mirror really has."""
+    show = ("apt-cache", "showsrc", "--only-source", "--", package)
+    records = {
+        record.version: record for record in parse_records(job.run(show, limit_s=_QUICK_S, quiet=True).text)
+    }
+    if not records:
+        raise SourceError(
+            Trouble.UNREACHABLE, f"apt knows no source package {package} with an upstream archive"
+        )
+    newest_first = job.must('printf "%s\\n" "$@" | sort -V -r', *records, user="builder").split()
+    failure: SourceError | None = None
+    for version in newest_first[:_MOST_VERSIONS]:
+        job.must('rm -rf -- "$1" && mkdir -p -- "$1"', _SCRATCH, user="builder")
+        options = ("--download-only", "--tar-only", "--only-source", "-o", "Acquire::Retries=2")
+        command = ("apt-get", "source", *options, "--", f"{package}={version}")
+        job.say(" ".join(command))
+        end = job.run(command, limit_s=_DOWNLOAD_S, env=env, cwd=_SCRATCH)
+        if end.code == 0 and version in records:
+            return records[version]
+        if end.timed_out:
+            raise SourceError(Trouble.UNREACHABLE, f"apt was not done after {_DOWNLOAD_S:.0f} s")
+        failure = decide_apt_failure(end.text, remarks)
+        if failure.trouble is Trouble.BROKEN:
+            break
+    raise failure or SourceError(Trouble.UNREACHABLE, f"apt knows no version of {package}")
 
 
 def _unpack(job: Job, files: DebianFiles, directory: str) -> list[str]:
     notes: list[str] = []
     with job.incoming() as incoming:
-        main = unpack_archive(job, incoming, f"{_SCRATCH}/{files.main}", directory)
-        if main.sha256 != files.sha256[files.main]:
-            raise SourceError(Trouble.BROKEN, f"{files.main} changed after apt had verified it")
-        notes.extend(main.notes)
-        for component, file in files.components:
-            target = f"{directory}/{component}"
+        for component, file in (("", files.main), *files.components):
+            target = f"{directory}/{component}" if component else directory
             job.must('rm -rf -- "$1"', target, user="builder")
-            notes.extend(unpack_archive(job, incoming, f"{_SCRATCH}/{file}", target).notes)
+            unpacked = unpack_archive(job, incoming, f"{_SCRATCH}/{file}", target)
+            if unpacked.sha256 != files.sha256[file]:
+                raise SourceError(Trouble.BROKEN, f"{file} is not the file that apt's index describes")
+            notes.extend(unpacked.notes)
         if files.native:
             job.must('rm -rf -- "$1/debian"', directory, user="builder")
     return notes

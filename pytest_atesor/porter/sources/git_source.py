@@ -140,16 +140,21 @@ class _GitFetch:
 
     def place_submodules(self, parent: Place, directory: str, prefix: str, *, depth: int) -> None:
         """Fetch the submodules of a checkout; one that cannot be had is recorded, not raised."""
-        wanted = self._list_submodules(directory)
-        for module in wanted:
+        there: list[str] = []
+        for module in self._list_submodules(directory):
             record = self._place_submodule(parent, module, directory, prefix, depth=depth)
             self.tally.submodules.append(record)
             if not record.fetched:
                 self.job.say(f"warning: submodule {record.path} is left out: {record.reason}")
                 continue
+            there.append(module.path)
             place = decide_submodule_place(parent, module.url, self.rules)
             if isinstance(place, Place):
                 self.place_submodules(place, f"{directory}/{module.path}", f"{record.path}/", depth=depth + 1)
+        if there:
+            # So that git, and a build that asks it, knows that they are there already.
+            init = ("git", "submodule", "--quiet", "init", "--", *there)
+            self.job.run(init, limit_s=_QUICK_S, env=plan_inside_environment(), cwd=directory, quiet=True)
 
     def _place_submodule(
         self, parent: Place, module: Wanted, directory: str, prefix: str, *, depth: int

@@ -69,10 +69,9 @@ class Pack:
 
 def find_repository(path: Path) -> Repository | None:
     """Return the repository at ``path``, looked for where git looks; None when there is none."""
-    # The last one is for a mirror that a forge's URL with .git at its end was rewritten to: forges take both
-    # forms.
+    # The last two are for a forge's URL with .git that was rewritten to a mirror: forges take both forms.
     bare = path.with_name(path.name.removesuffix(".git") or path.name)
-    for candidate in (path / ".git", path, path.with_name(f"{path.name}.git"), bare):
+    for candidate in (path / ".git", path, path.with_name(f"{path.name}.git"), bare / ".git", bare):
         directory = _follow_git_file(candidate) if candidate.is_file() else candidate
         if directory is None or not os.path.lexists(directory / "HEAD"):
             continue

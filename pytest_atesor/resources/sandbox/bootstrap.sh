@@ -2,6 +2,7 @@
 # bootstrap.sh SUITE HOST-ARCH OUT.tar [MIRROR]: makes the sandbox's root file system from packages alone.
 # Needs mmdebstrap and arch-test on the host, riscv64 emulation, and root or a subordinate id range. Temporary files
 # go below TMPDIR. Without MIRROR, mmdebstrap chooses the distribution's own. OUT.tar.versions tells what is inside.
+# shellcheck disable=SC2016 # "$1" in a hook is mmdebstrap's: the directory of the new system
 set -eu
 
 suite=$1 host=$2 out=$3 mirror=${4:-}

@@ -8,6 +8,12 @@
 set -eu
 
 here=$(dirname "$(readlink -f "$0")")
+
+# It rewrites the system it runs in: only one that was made for it has the recipe at this place.
+if [ "$here" != /sandbox ]; then
+    echo "$0: runs only inside a system that the recipe makes" >&2
+    exit 2
+fi
 target=riscv64-linux-gnu
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8
 
@@ -23,11 +29,21 @@ newest() {
 
 # Debian's backports bring a newer Go; the mirror is the one this system already uses.
 add_backports() {
-    codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
-    line=$(sed -n "s/^\(deb .*[^ ]\) \+$codename \+main.*/\1 $codename-backports main/p" /etc/apt/sources.list 2>/dev/null | head -n 1)
-    [ -n "$line" ] || return 0
-    echo "$line" > /etc/apt/sources.list.d/backports.list
-    apt-get -q update || { say "no $codename-backports here"; rm -f /etc/apt/sources.list.d/backports.list; apt-get -q update; }
+    codename=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
+    lists=/etc/apt/sources.list.d
+    if grep -q '^ID=debian' /etc/os-release; then
+        # the configuration is in one of apt's two formats
+        sed -n "s/^\(deb .*[^ ]\) \+$codename \+main.*/\1 $codename-backports main/p" /etc/apt/sources.list |
+            head -n 1 > $lists/backports.list || true
+        cat $lists/*.sources 2> /dev/null |
+            awk -v RS= -v name="$codename" '$0 ~ "Suites:[^\n]*" name "( |\n|$)" {
+                sub(/Suites:[^\n]*/, "Suites: " name "-backports"); print; exit }' > $lists/backports.sources.new
+        mv $lists/backports.sources.new $lists/backports.sources
+    fi
+    apt-get -q update && return
+    say "no backports here"
+    rm -f $lists/backports.*
+    apt-get -q update
 }
 
 # Nothing here is read by people; without documentation the tree is smaller and made sooner.
@@ -37,7 +53,8 @@ skip_documentation() {
         echo "path-exclude=/usr/share/$directory/*"
     done > /etc/dpkg/dpkg.cfg.d/sandbox
     printf '%s\n' 'path-exclude=/usr/lib/gcc-cross/*.a' 'path-exclude=*lto-dump*' \
-        'path-exclude=/usr/share/go-1.*/test/*' 'force-unsafe-io' >> /etc/dpkg/dpkg.cfg.d/sandbox
+        'path-exclude=/usr/share/go-1.*/test/*' 'path-exclude=/usr/share/go-1.*_test.go' \
+        'path-exclude=/usr/share/go-1.*/testdata/*' 'force-unsafe-io' >> /etc/dpkg/dpkg.cfg.d/sandbox
 }
 
 install_packages() {
@@ -140,6 +157,7 @@ clean() {
     cp "$here/attach.sh" "$here/shim.sh" /
     chmod 755 /attach.sh /shim.sh
     apt-get clean
+    # shellcheck disable=SC2114 # this is not the machine's own system, see above
     rm -rf /tmp/* /var/lib/apt/lists/* /var/cache/* /var/log/* /boot /home /srv /media /mnt /root \
         /usr/share/doc /usr/share/man /usr/share/info /usr/share/locale /usr/share/zoneinfo
 }

@@ -4,6 +4,12 @@
 set -eu
 
 here=$(dirname "$(readlink -f "$0")")
+
+# It rewrites the system it runs in: only one that is made for it has the recipe at this place.
+if [ "$here" != /sandbox ]; then
+    echo "$0: runs only inside a system that the recipe makes" >&2
+    exit 2
+fi
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8
 target=riscv64gc-unknown-linux-gnu
 
@@ -16,6 +22,7 @@ configure_packages() {
             echo "path-exclude=/usr/share/$directory/*"
         done
         echo 'path-include=/usr/share/locale/locale.alias'
+        echo 'path-exclude=*lto-dump*'
         # nobody needs this file system after a power failure
         echo force-unsafe-io
     } > /etc/dpkg/dpkg.cfg.d/sandbox
@@ -24,6 +31,7 @@ APT::Install-Recommends "false";
 APT::Get::Assume-Yes "true";
 Acquire::Retries "3";
 Acquire::Languages "none";
+Acquire::GzipIndexes "true";
 Acquire::http::Timeout "30";
 Acquire::https::Timeout "30";
 Dpkg::Use-Pty "0";
@@ -51,7 +59,7 @@ configure_sources() {
 
 # Some mirrors carry stable updates without riscv64, or are in the middle of a change: then do without.
 add_updates() {
-    codename=$(. /etc/os-release && echo "$VERSION_CODENAME")
+    codename=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
     list=/etc/apt/sources.list
     grep -q "^deb .*debian.* $codename main" "$list" 2> /dev/null || return 0
     ! grep -q "$codename-updates" "$list" || return 0
@@ -114,6 +122,9 @@ install_rust_library() {
 }
 
 add_user() {
+    if other=$(getent passwd 1000); then # some base images bring a user of their own
+        userdel --remove "${other%%:*}"
+    fi
     useradd --uid 1000 --create-home --shell /bin/bash builder
     mkdir -p /workspace
 }

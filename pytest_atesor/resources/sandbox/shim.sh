@@ -53,10 +53,11 @@ perl_may_be_native() {
     [ ! -e "$perl_libraries/libperl.so" ] || return 1
     [ -d "$perl_libraries/perl5" ] || return 0
     ours=$(cat $native/libraries)
-    for file in $(find "$perl_libraries/perl5" -name '*.so'); do
-        [ -e "$native$ours${file#"$perl_libraries"}" ] || return 1
-    done
-    return 0
+    find "$perl_libraries/perl5" -name '*.so' | (
+        while read -r file; do
+            [ -e "$native$ours${file#"$perl_libraries"}" ] || exit 1
+        done
+    )
 }
 
 set_perl() {

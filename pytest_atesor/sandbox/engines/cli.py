@@ -118,7 +118,7 @@ class CliEngine(ABC):
     def remove_image(self, image: str) -> None:
         """Remove a local image; nothing happens when there is none."""
         if self._inspect("image", image) is not None:
-            self._call(["image", "rm", "--force", image])
+            self._call(["image", "rm", image])
 
     def state(self, name: str) -> Absent | Foreign | Present:
         """Say what stands under that container name."""

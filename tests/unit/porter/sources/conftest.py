@@ -1,18 +1,29 @@
-"""A sandbox that is only a directory: commands run on this machine, with ``/workspace`` meaning a temporary directory."""
+"""A sandbox that is only a directory: commands run on this machine, and ``/workspace`` is a temporary one."""
 
+import base64
 import os
+import shutil
 import subprocess
 import time
 from collections.abc import Callable, Mapping
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO
+from threading import Thread
+from typing import Any, BinaryIO, Self
 
 import pytest
 
 from pytest_atesor.porter.sources.fetch import fetch_source
 from pytest_atesor.porter.sources.interface import Fetched, SourceRequest
 from pytest_atesor.sandbox.interface import Completed, ExecSpec
+
+GIT = shutil.which("git") or "git"
+
+
+def run_git(*args: str, cwd: Path) -> str:
+    """Run git as the machine has it and return what it printed."""
+    return subprocess.run([GIT, *args], cwd=cwd, capture_output=True, text=True, check=True).stdout
 
 
 class DirectorySandbox:
@@ -56,7 +67,9 @@ class Bench:
         self.log = BytesIO()
         self.environ = dict(environ)
 
-    def fetch(self, url: str, *, ref: str | None = None, mirrors: tuple[str, ...] = (), limit_s: float = 60) -> Fetched:
+    def fetch(
+        self, url: str, *, ref: str | None = None, mirrors: tuple[str, ...] = (), limit_s: float = 60
+    ) -> Fetched:
         request = SourceRequest(url=url, ref=ref, mirrors=mirrors, name="package")
         return fetch_source(
             request,
@@ -102,7 +115,7 @@ class Upstream:
             "GIT_COMMITTER_NAME": "a",
             "GIT_COMMITTER_EMAIL": "a@example.org",
         }
-        argv = ["git", "-c", "protocol.file.allow=always", *args]
+        argv = [GIT, "-c", "protocol.file.allow=always", *args]
         done = subprocess.run(argv, cwd=self.path, env=env, capture_output=True, text=True, check=True)
         return done.stdout.strip()
 
@@ -120,6 +133,49 @@ class Upstream:
         return f"file://{self.path}"
 
 
+class Server:
+    """A static web server on the loopback, which serves dumb git and archives and may ask for a password."""
+
+    def __init__(self, root: Path, password: str = "") -> None:
+        server = self
+        self.root = root
+        self.requests: list[str] = []
+
+        class Handler(SimpleHTTPRequestHandler):
+            def __init__(self, *args: Any) -> None:
+                super().__init__(*args, directory=str(root))
+
+            def do_GET(self) -> None:
+                server.requests.append(self.path)
+                wanted = f"Basic {base64.b64encode(password.encode()).decode()}"
+                if password and self.headers.get("Authorization") != wanted:
+                    self.send_response(401)
+                    self.send_header("WWW-Authenticate", 'Basic realm="x"')
+                    self.send_header("Content-Length", "0")
+                    self.end_headers()
+                else:
+                    super().do_GET()
+
+            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the signature is http.server's
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._thread = Thread(target=self._server.serve_forever, daemon=True)
+        self.port = self._server.server_address[1]
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def url(self, path: str, userinfo: str = "") -> str:
+        return f"http://{userinfo}127.0.0.1:{self.port}/{path}"
+
+
 @pytest.fixture
 def bench(tmp_path: Path) -> Bench:
     workspace = tmp_path / "workspace"
@@ -132,3 +188,13 @@ def bench(tmp_path: Path) -> Bench:
 @pytest.fixture
 def make_upstream(tmp_path: Path) -> Callable[[str], Upstream]:
     return lambda name: Upstream(tmp_path / "upstream" / name)
+
+
+@pytest.fixture
+def git_in() -> Callable[..., str]:
+    return run_git
+
+
+@pytest.fixture
+def make_server() -> type[Server]:
+    return Server

@@ -24,7 +24,9 @@ def listing(*names: str) -> str:
     [
         pytest.param(["HEAD"], None, OneRef("+HEAD:refs/remotes/origin/HEAD"), id="default-branch"),
         pytest.param(["refs/tags/v1"], "v1", OneRef("+refs/tags/v1:refs/tags/v1"), id="tag"),
-        pytest.param(["refs/heads/dev"], "dev", OneRef("+refs/heads/dev:refs/remotes/origin/dev"), id="branch"),
+        pytest.param(
+            ["refs/heads/dev"], "dev", OneRef("+refs/heads/dev:refs/remotes/origin/dev"), id="branch"
+        ),
         pytest.param(
             ["refs/heads/v1", "refs/tags/v1"],
             "v1",
@@ -33,10 +35,17 @@ def listing(*names: str) -> str:
         ),
         pytest.param(["HEAD"], ID, OneRef(f"+{ID}:refs/atesor/commit"), id="full-commit"),
         pytest.param(["HEAD"], "51b7f2a", Everything(), id="short-commit"),
-        pytest.param(["refs/tags/beef"], "beef", OneRef("+refs/tags/beef:refs/tags/beef"), id="tag-like-a-commit"),
-        pytest.param(["HEAD", "refs/heads/x/v1"], "v1", Missing("it has no tag or branch v1"), id="tail-of-a-name"),
         pytest.param(
-            ["refs/pull/7/head"], "refs/pull/7/head", OneRef("+refs/pull/7/head:refs/pull/7/head"), id="full-ref"
+            ["refs/tags/beef"], "beef", OneRef("+refs/tags/beef:refs/tags/beef"), id="tag-like-a-commit"
+        ),
+        pytest.param(
+            ["HEAD", "refs/heads/x/v1"], "v1", Missing("it has no tag or branch v1"), id="tail-of-a-name"
+        ),
+        pytest.param(
+            ["refs/pull/7/head"],
+            "refs/pull/7/head",
+            OneRef("+refs/pull/7/head:refs/pull/7/head"),
+            id="full-ref",
         ),
     ],
 )
@@ -93,7 +102,7 @@ def test_the_listing_asks_for_nothing_but_the_candidates() -> None:
             id="no-such-ref",
         ),
         pytest.param(
-            "error: inflate: data stream error (incorrect data check)\nfatal: pack has bad object at offset 12",
+            "error: inflate: data stream error (incorrect data check)\nfatal: pack has bad object at 12",
             Trouble.BROKEN,
             "inflate: data stream error (incorrect data check)",
             id="corrupt",

@@ -1,6 +1,7 @@
 """Who fetches what, and how the host's own settings count."""
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from pytest_atesor.porter.sources.host_network import (
     rewrite_url,
 )
 
+GIT = shutil.which("git") or "git"
 RULES = (
     ("https://mirror.example/gh/", "https://github.com/"),
     ("file:///srv/zlib.git", "https://github.com/madler/zlib"),
@@ -40,7 +42,12 @@ def test_urls_are_rewritten_as_git_does(tmp_path: Path, url: str, rewritten: str
     config.write_text("".join(f'[url "{base}"]\n\tinsteadOf = {prefix}\n' for base, prefix in RULES))
     environ = {"PATH": os.environ["PATH"], "GIT_CONFIG_GLOBAL": str(config), "GIT_CONFIG_NOSYSTEM": "1"}
     git = subprocess.run(
-        ["git", "ls-remote", "--get-url", "--", url], env=environ, cwd="/", capture_output=True, text=True, check=True
+        [GIT, "ls-remote", "--get-url", "--", url],
+        env=environ,
+        cwd="/",
+        capture_output=True,
+        text=True,
+        check=True,
     )
     rules = read_rewriting_rules(environ)
     assert sorted(rules) == sorted(RULES)
@@ -60,8 +67,8 @@ def test_rewriting_in_the_environment_counts() -> None:
 
 
 def test_a_repository_around_us_has_no_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
-    set_rule = ["git", "-C", str(tmp_path), "config", "url.file:///evil/.insteadOf", "https://github.com/"]
+    subprocess.run([GIT, "init", "-q", str(tmp_path)], check=True)
+    set_rule = [GIT, "-C", str(tmp_path), "config", "url.file:///evil/.insteadOf", "https://github.com/"]
     subprocess.run(set_rule, check=True)
     monkeypatch.chdir(tmp_path)
     environ = {"PATH": os.environ["PATH"], "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null"}
@@ -77,7 +84,9 @@ def test_git_on_the_host_names_its_proxy() -> None:
         "GIT_CONFIG_KEY_0": "http.https://example.org/.proxy",
         "GIT_CONFIG_VALUE_0": "http://proxy.example:3128",
     }
-    assert read_git_proxy(parse_source_url("https://example.org/a.git"), environ) == "http://proxy.example:3128"
+    assert (
+        read_git_proxy(parse_source_url("https://example.org/a.git"), environ) == "http://proxy.example:3128"
+    )
     assert not read_git_proxy(parse_source_url("https://other.example/a.git"), environ)
 
 
@@ -85,7 +94,9 @@ def test_git_on_the_host_names_its_proxy() -> None:
     ("url", "environ", "way"),
     [
         pytest.param("https://example.org/a.git", {}, FromInside(), id="plain-https"),
-        pytest.param("git://example.org/a.git", {"https_proxy": "http://127.0.0.1:1"}, FromInside(), id="git"),
+        pytest.param(
+            "git://example.org/a.git", {"https_proxy": "http://127.0.0.1:1"}, FromInside(), id="git"
+        ),
         pytest.param("file:///srv/a.git", {}, FromHost("it is on this machine's disk"), id="file"),
         pytest.param(
             "git@example.org:a.git", {}, FromHost("ssh needs the keys of this machine's user"), id="scp-like"
@@ -102,7 +113,9 @@ def test_git_on_the_host_names_its_proxy() -> None:
             FromHost("its credentials stay out of the sandbox"),
             id="token-in-query",
         ),
-        pytest.param("http://127.0.0.1:80/a.git", {}, FromHost("127.0.0.1 is this machine itself"), id="loopback"),
+        pytest.param(
+            "http://127.0.0.1:80/a.git", {}, FromHost("127.0.0.1 is this machine itself"), id="loopback"
+        ),
         pytest.param(
             "https://example.org/a.git",
             {"https_proxy": "http://localhost:3128"},

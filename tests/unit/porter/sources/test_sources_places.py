@@ -57,7 +57,9 @@ def test_relative_submodule_urls_resolve_against_the_parent(parent: str, url: st
     ("parent", "url", "used"),
     [
         pytest.param("https://x.example/a", "https://y.example/b", "https://y.example/b", id="https"),
-        pytest.param("https://x.example/a", "git@y.example:o/b.git", "https://y.example/o/b.git", id="ssh-over-https"),
+        pytest.param(
+            "https://x.example/a", "git@y.example:o/b.git", "https://y.example/o/b.git", id="ssh-over-https"
+        ),
         pytest.param("git@x.example:o/a", "git@x.example:o/b", "git@x.example:o/b", id="ssh-beside-ssh"),
         pytest.param("http://127.0.0.1:8/a", "../b", None, id="loopback-root"),
         pytest.param("http://127.0.0.1:8/o/a", "../b", "http://127.0.0.1:8/o/b", id="loopback-beside-itself"),
@@ -77,7 +79,9 @@ def test_a_submodule_is_fetched_where_its_url_says(parent: str, url: str, used: 
         pytest.param("https://x.example/a", "git@localhost:secret.git", id="ssh-to-this-machine"),
         pytest.param("https://x.example/a", "ext::sh -c touch% /tmp/x", id="remote-helper"),
         pytest.param("https://x.example/a", "--upload-pack=touch /tmp/x", id="option"),
-        pytest.param("https://x.example/a", "https://github.com/../../etc/secret", id="climbs-through-a-rewriting"),
+        pytest.param(
+            "https://x.example/a", "https://github.com/../../etc/secret", id="climbs-through-a-rewriting"
+        ),
         pytest.param("file:///srv/git/a.git", "../../../root/secret.git", id="climbs"),
         pytest.param("file:///srv/git/a.git", "file:///root/secret.git", id="outside-the-neighbourhood"),
     ],

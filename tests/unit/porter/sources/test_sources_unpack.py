@@ -78,7 +78,7 @@ def compress(path: Path, *command: str) -> Path:
 
 def test_an_archive_without_a_single_top_directory_keeps_its_layout(tmp_path: Path) -> None:
     unpack(make_tar(tmp_path / "a", a_file("one/a"), a_file("README")), tmp_path / "out")
-    assert sorted(os.listdir(tmp_path / "out")) == ["README", "one"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["README", "one"]
 
 
 def test_links_inside_the_archive_work(tmp_path: Path) -> None:
@@ -99,7 +99,9 @@ def test_links_inside_the_archive_work(tmp_path: Path) -> None:
         pytest.param([a_special("top/dev", tarfile.CHRTYPE)], "device", id="device"),
         pytest.param([a_special("top/pipe", tarfile.FIFOTYPE)], "pipe", id="pipe"),
         pytest.param([a_special("top/h", tarfile.LNKTYPE, "../../etc/passwd")], "leads out", id="hard-link"),
-        pytest.param([a_special("top/h", tarfile.LNKTYPE, "/etc/passwd")], "absolute", id="absolute-hard-link"),
+        pytest.param(
+            [a_special("top/h", tarfile.LNKTYPE, "/etc/passwd")], "absolute", id="absolute-hard-link"
+        ),
         pytest.param([a_file("top/a"), a_file("./top//a")], "twice", id="same-file-twice"),
         pytest.param([a_file("top/a"), a_file("top/a/b")], "file and a directory", id="file-as-directory"),
         pytest.param([a_file("/".join(["d"] * 200))], "impossible", id="too-deep"),
@@ -123,7 +125,7 @@ def test_a_hostile_archive_leaves_nothing_behind(tmp_path: Path, members: list[M
         unpack(archive, inner / "out")
     assert caught.value.trouble == "broken"
     assert list(inner.iterdir()) == []
-    assert sorted(os.listdir(tmp_path)) == ["a", "inner"]
+    assert sorted(path.name for path in (tmp_path).iterdir()) == ["a", "inner"]
 
 
 def test_a_symbolic_link_that_leads_out_is_left_out_and_said(tmp_path: Path) -> None:
@@ -194,7 +196,7 @@ def test_a_zip_keeps_permissions_times_and_links(tmp_path: Path) -> None:
     unpack(archive, tmp_path / "out")
     assert os.access(tmp_path / "out/run", os.X_OK)
     assert (tmp_path / "out/run").stat().st_mtime < 1_100_000_000
-    assert os.readlink(tmp_path / "out/link") == "run"
+    assert (tmp_path / "out/link").readlink() == Path("run")
 
 
 @pytest.mark.parametrize(
@@ -209,7 +211,7 @@ def test_a_hostile_zip_is_refused(tmp_path: Path, name: str, mode: int, content:
     inner = tmp_path / "inner"
     inner.mkdir()
     archive = make_zip(tmp_path / "a.zip", (zip_member(name, mode), content))
-    with pytest.raises(UnpackError, match="leads out|absolute|device"):
+    with pytest.raises(UnpackError, match=r"leads out|absolute|device"):
         unpack(archive, inner / "out")
     assert list(inner.iterdir()) == []
 

@@ -1,0 +1,210 @@
+"""The ``atesor`` command: the predecessor's flags on top of pytest, and the built-in agent by hand.
+
+``atesor run`` only translates: it ends in ``pytest.main`` and returns its exit code. Its bad flags end with
+2 and one line, like every other mistake.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from pytest_atesor import __version__
+from pytest_atesor.errors import AtesorError, UsageError
+from pytest_atesor.options import ENGINES, LIST
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["main", "plan_pytest_arguments"]
+
+_DEFAULT_LIST: Final = "smoke"
+_SEPARATOR: Final = "--"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code; the console script exits with it."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        result = _atesor.main(arguments, prog_name="atesor", standalone_mode=False)
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    except click.Abort:
+        return 130
+    except click.ClickException as error:
+        click.echo(f"atesor: error: {error.format_message()}; see atesor --help", err=True)
+        return 2
+    except AtesorError as error:
+        click.echo(f"atesor: error: {error}", err=True)
+        return error.exit_code
+    return int(result or 0)
+
+
+def plan_pytest_arguments(  # noqa: PLR0913 - the predecessor's flags, one by one
+    *,
+    package_list: str | None,
+    workers: str | None,
+    platform: str | None,
+    target: str | None,
+    package: bool,
+    shard_index: str | None,
+    shard_total: str | None,
+    names: Sequence[str],
+    extra: Sequence[str],
+    cpus: int,
+    environ: Mapping[str, str],
+) -> list[str]:
+    """Translate ``atesor run`` into pytest's arguments; ``extra`` goes through as it is.
+
+    Raises UsageError for a worker count outside 1 to ``cpus``.
+    """
+    arguments = ["-n", str(_parse_workers(workers, cpus))]
+    if package_list is not None or not environ.get(LIST.env):
+        arguments.append(f"{LIST.flag}={package_list if package_list is not None else _DEFAULT_LIST}")
+    optional = {
+        "platform": platform,
+        "target": target,
+        "shard-index": shard_index,
+        "shard-total": shard_total,
+    }
+    arguments += [f"--atesor-{name}={value}" for name, value in optional.items() if value is not None]
+    if package:
+        arguments.append("--atesor-package")
+    for name in names:
+        if name.startswith("@"):
+            raise UsageError(f"unknown package name {name!r}: no name begins with @")
+        arguments.append(f"--atesor-only={name}")
+    return [*arguments, *extra]
+
+
+def _parse_workers(text: str | None, cpus: int) -> int:
+    if text is None:
+        return cpus
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= cpus):
+        raise UsageError(
+            f"bad worker count {text!r} from --workers; it must be from 1 to {cpus}, the CPU count"
+        )
+    return int(text)
+
+
+@click.group(
+    name="atesor",
+    help="Port lists of upstream packages to riscv64, in sandbox containers, with proof.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.version_option(__version__, prog_name="atesor")
+def _atesor() -> None:
+    """Group of all commands."""
+
+
+class _RunCommand(click.Command):
+    """Splits off what follows ``--`` before click mixes it with the package names."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        own, extra = _split(args)
+        ctx.obj = extra
+        return super().parse_args(ctx, own)
+
+
+@_atesor.command(
+    name="run",
+    cls=_RunCommand,
+    help="""Port a package list, or only the packages NAMES of it.
+
+    A thin skin over pytest: everything behind -- goes to pytest as it is, as in `atesor run --list full
+    gron anew -- -v --junitxml=junit.xml`. Exit code: 0 all PASS; 1 any FAIL, TIMEOUT or UNVERIFIED, a bad
+    list file or a failed set-up; 2 a bad flag, worker count, shard or name; 130 Ctrl-C. """,
+)
+@click.option(
+    "--list",
+    "package_list",
+    metavar="NAME",
+    help="The package list: a name, or a path when it has a slash or ends in .json.  [default: smoke]",
+)
+@click.option(
+    "--workers", metavar="N", help="Parallel workers, from 1 to the CPU count.  [default: the CPU count]"
+)
+@click.option(
+    "--platform", metavar="NAME", help="alpine, debian or ubuntu.  [default: ATESOR_PLATFORM, else debian]"
+)
+@click.option("--target", metavar="NAME", help="qemu or native.  [default: ATESOR_TARGET, else qemu]")
+@click.option("--package", is_flag=True, help="Ask each run to package what it built.")
+@click.option("--shard-index", metavar="I", help="Run only shard I, counted from 0; needs --shard-total.")
+@click.option(
+    "--shard-total", metavar="N", help="Cut the list into N contiguous shards; 1 turns sharding off."
+)
+@click.argument("names", nargs=-1)
+@click.pass_context
+def _run(context: click.Context, /, **flags: object) -> int:
+    import pytest  # noqa: PLC0415 - `atesor --help` must not wait for it
+
+    arguments = plan_pytest_arguments(
+        **flags,  # type: ignore[arg-type]  # click's values, as declared above
+        extra=context.obj,
+        cpus=os.cpu_count() or 1,
+        environ=os.environ,
+    )
+    code = int(pytest.main(arguments))
+    return 2 if code == pytest.ExitCode.USAGE_ERROR else code
+
+
+@_atesor.command(
+    name="port",
+    help="""Port one package with the built-in agent: `atesor port URL`, then the agent's own flags.
+
+    `atesor port --help` lists them. Exit code: 0 riscv64 output proven, 3 nothing proven, else failure.
+    """,
+    add_help_option=False,
+    context_settings={
+        "ignore_unknown_options": True,
+        "allow_extra_args": True,
+        "allow_interspersed_args": False,
+    },
+)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def _port(arguments: tuple[str, ...]) -> int:
+    from pytest_atesor.porter.agent import main as port  # noqa: PLC0415 - only for this command
+
+    has_url = bool(arguments) and not arguments[0].startswith("-")
+    return port(["--repo", *arguments] if has_url else list(arguments))
+
+
+@_atesor.command(
+    name="setup", help="Check this machine and make the sandbox image, so that a batch can start at once."
+)
+@click.option(
+    "--platform", metavar="NAME", default="debian", show_default=True, help="alpine, debian or ubuntu."
+)
+@click.option("--engine", metavar="NAME", default="auto", show_default=True, help="auto, docker or podman.")
+@click.option("--rebuild", is_flag=True, help="Make the image again even when it is current.")
+def _setup(platform: str, engine: str, *, rebuild: bool) -> int:
+    from pytest_atesor.core.plan import Platform, Target  # noqa: PLC0415 - only for this command
+    from pytest_atesor.sandbox.image import ensure_image  # noqa: PLC0415 - the same
+    from pytest_atesor.sandbox.preflight import run_preflight  # noqa: PLC0415 - the same
+    from pytest_atesor.sandbox.select import select_engine  # noqa: PLC0415 - the same
+    from pytest_atesor.sandbox.slots import state_directory  # noqa: PLC0415 - the same
+
+    if platform not in list(Platform):
+        raise UsageError(f"unknown platform {platform!r}; use one of: {', '.join(Platform)}")
+    if engine not in ENGINES[:-1]:
+        raise UsageError(f"unknown engine {engine!r}; use one of: {', '.join(ENGINES[:-1])}")
+    state = state_directory(os.environ)
+    chosen = select_engine(engine)
+    run_preflight(chosen, Platform(platform), Target.QEMU, state=state)
+    image = ensure_image(chosen, Platform(platform), state=state, progress=click.echo, rebuild=rebuild)
+    click.echo(f"{chosen.name} has the image {image}")
+    return 0
+
+
+def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    if _SEPARATOR not in arguments:
+        return list(arguments), []
+    index = list(arguments).index(_SEPARATOR)
+    return list(arguments[:index]), list(arguments[index + 1 :])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

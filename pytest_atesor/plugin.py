@@ -1,0 +1,58 @@
+"""The pytest plugin: options, hook specifications, and the door to a batch.
+
+A pytest run that asks for no batch pays for the registration of the options and for one look at its
+arguments, and for nothing else: all other modules are imported behind the door.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Final
+
+from pytest_atesor.errors import AtesorError
+from pytest_atesor.options import add_options
+from pytest_atesor.request import has_request
+
+if TYPE_CHECKING:
+    import pytest
+
+__all__ = ["pytest_addhooks", "pytest_addoption", "pytest_cmdline_main"]
+
+# Runs that only print something about pytest.
+_ABOUT_PYTEST: Final = ("help", "version", "markers", "cacheshow", "showfixtures", "show_fixtures_per_test")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Register the options."""
+    add_options(parser)
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Register the hooks that other plugins implement."""
+    from pytest_atesor import hooks  # noqa: PLC0415 - pytest wants a module
+
+    pluginmanager.add_hookspecs(hooks)
+
+
+def pytest_cmdline_main(config: pytest.Config) -> int | None:
+    """Start a batch when one was asked for; return the exit code when it must not start."""
+    workerinput = getattr(config, "workerinput", None)
+    if workerinput is not None:
+        if "atesor" in workerinput:
+            from pytest_atesor.join import join_batch  # noqa: PLC0415 - only for a batch
+
+            join_batch(config, workerinput["atesor"])
+        return None
+    if any(config.getoption(name, None) for name in _ABOUT_PYTEST):
+        return None
+    try:
+        if not has_request(config, os.environ):
+            return None
+    except AtesorError as error:
+        from pytest_atesor.entry import say  # noqa: PLC0415 - only for a batch
+
+        say(f"error: {error}")
+        return error.exit_code
+    from pytest_atesor.entry import start_batch  # noqa: PLC0415 - only for a batch
+
+    return start_batch(config)

@@ -1,0 +1,183 @@
+"""The agent's entry point: flags in, one port, ``result.json`` and an exit code out.
+
+SIGTERM ends it within about a second: what runs in the sandbox is killed, the result is written with the
+cause "interrupted". Imports stay cheap here, because every case of a batch starts this process.
+"""
+
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, BinaryIO
+
+from pytest_atesor.core.names import redact_url
+from pytest_atesor.core.outcome import Cause
+from pytest_atesor.errors import AtesorError, SandboxError, SetupError, UsageError
+from pytest_atesor.porter.phases import Phases
+from pytest_atesor.porter.settings import Settings, read_settings
+from pytest_atesor.porter.verdict import failed
+
+if TYPE_CHECKING:
+    from pytest_atesor.porter.run import Place, Run
+
+__all__ = ["main"]
+
+_EXIT_USAGE = 2
+
+
+class _Interrupted(BaseException):
+    """A signal asked us to end; no handler of ordinary errors may swallow it."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.number = number
+
+
+def main(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> int:
+    """Port one package.
+
+    Return 0 for verified, 3 for unverified, 1 for a failure, 2 for a bad flag, 128 + n for a signal.
+    """
+    output = sys.stdout.buffer
+    try:
+        settings = read_settings(argv, environ)
+    except UsageError as error:
+        sys.stderr.write(f"atesor: error: {error}\n")
+        return error.exit_code
+    except SystemExit as stop:  # argparse has said what is wrong, or shown its help
+        return int(stop.code or 0)
+    with _signals():
+        return _port(settings, environ, output)
+
+
+def _port(settings: Settings, environ: Mapping[str, str], output: BinaryIO) -> int:
+    from pytest_atesor.porter.run import Run, port  # noqa: PLC0415 - after the flags: a bad flag answers at once
+
+    phases = Phases(output)
+    run = Run(outcome=failed(Cause.AGENT, "the agent ended early"), source={"url": redact_url(settings.url)})
+    place = None
+    exit_code: int | None = None
+    workspace: Path | None = None
+    try:
+        with _lock(settings, environ):
+            place = _open(settings, environ, phases)
+            workspace = place.workspace
+            port(settings, place, run, phases, environ)
+            _finish(settings, run, phases, workspace)
+    except _Interrupted as stop:
+        _ignore_signals()
+        run.outcome = failed(Cause.INTERRUPTED, f"stopped by {stop}")
+        exit_code = 128 + stop.number
+        if place is not None:
+            with contextlib.suppress(AtesorError):
+                place.sandbox.clear()
+        _finish(settings, run, phases, None)
+    except AtesorError as error:
+        cause = Cause.ENVIRONMENT if isinstance(error, SandboxError | SetupError) else Cause.AGENT
+        run.outcome = failed(cause, str(error))
+        exit_code = error.exit_code
+        _finish(settings, run, phases, None)
+    outcome = run.outcome
+    shown = outcome.verdict.value.upper() if outcome.verdict else f"FAILED ({outcome.cause})"
+    phases.say(f"==> [{phases.elapsed_s:6.1f} s] {shown}{': ' + outcome.reason if outcome.reason else ''}")
+    return outcome.exit_code if exit_code is None else exit_code
+
+
+def _open(settings: Settings, environ: Mapping[str, str], phases: Phases) -> "Place":
+    """Return the sandbox, created where it is missing. Raises SetupError and SandboxError."""
+    from pytest_atesor.porter.run import Place  # noqa: PLC0415 - keeps a bad flag's answer cheap
+    from pytest_atesor.sandbox.image import ensure_image  # noqa: PLC0415 - the same
+    from pytest_atesor.sandbox.sandbox import open_sandbox  # noqa: PLC0415 - the same
+    from pytest_atesor.sandbox.select import select_engine  # noqa: PLC0415 - the same
+    from pytest_atesor.sandbox.slots import slot_directory, state_directory  # noqa: PLC0415 - the same
+
+    with phases.phase("sandbox", settings.container):
+        state = state_directory(environ)
+        engine = select_engine(settings.engine)
+        image = ensure_image(engine, settings.platform, state=state, progress=phases.say)
+        sandbox = open_sandbox(
+            engine, settings.container, image=image, state=state, reset=settings.attempt_directory is None
+        )
+    return Place(
+        sandbox=sandbox,
+        workspace=slot_directory(state, settings.container) / "workspace",
+        index=state / "contents" / f"{settings.platform}-riscv64",
+    )
+
+
+def _finish(settings: Settings, run: "Run", phases: Phases, workspace: Path | None) -> None:
+    """Copy the artifacts, write ``result.json`` and the zip; what cannot be written is said, not raised."""
+    from pytest_atesor.porter.result import Report, copy_artifacts, format_result, write_result  # noqa: PLC0415 - last
+
+    copies: dict[str, str] = {}
+    directory = settings.attempt_directory
+    if workspace is not None and directory is not None and run.artifacts:
+        with phases.phase("artifacts", f"{len(run.artifacts)} native files"):
+            copies = copy_artifacts(run.artifacts, workspace, directory / "artifacts")
+    report = Report(
+        outcome=run.outcome,
+        source=run.source,
+        build_system=run.build_system,
+        phases=tuple(phases.done),
+        artifacts=run.artifacts,
+        copies=copies,
+        metrics=run.metrics,
+        notes=tuple(run.notes),
+    )
+    try:
+        if settings.package and workspace is not None and run.outcome.verdict is not None:
+            from pytest_atesor.porter.package import write_package  # noqa: PLC0415 - only with --package
+
+            phases.say(f"package: {write_package(Path.cwd(), settings, report, workspace)}")
+        if directory is not None:
+            write_result(directory, format_result(report))
+    except OSError as error:
+        phases.say(f"atesor: error: the result cannot be written: {error}")
+
+
+@contextlib.contextmanager
+def _signals() -> Iterator[None]:
+    def stop(number: int, _frame: FrameType | None) -> None:
+        raise _Interrupted(number)
+
+    before = {
+        number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _ignore_signals() -> None:
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+
+
+@contextlib.contextmanager
+def _lock(settings: Settings, environ: Mapping[str, str]) -> Iterator[None]:
+    """Hold the slot while we work alone; a batch's own lease covers us otherwise.
+
+    Raises SetupError when it is taken.
+    """
+    if settings.attempt_directory is not None:
+        yield
+        return
+    from filelock import FileLock, Timeout  # noqa: PLC0415 - only without a batch
+
+    from pytest_atesor.sandbox.slots import slot_directory, state_directory  # noqa: PLC0415 - the same
+
+    directory = slot_directory(state_directory(environ), settings.container)
+    directory.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(directory / "lock", blocking=False):
+            yield
+    except Timeout:
+        raise SetupError(
+            f"the sandbox {settings.container} is in use by another run; "
+            "wait for it or choose another --container"
+        ) from None

@@ -1,0 +1,111 @@
+"""A mark that a child and all its descendants carry, whatever they do: fork, setsid, clear the environment.
+
+It is made of two things that the kernel hands on through fork and exec and that have no effect of their own:
+
+- a number in the soft limit RLIMIT_LOCKS, ignored since Linux 2.4. It tells one child from every other, but
+  limits belong to the whole process: what another thread of ours starts in that instant gets the number too;
+- the thread's policy for broken memory (PR_MCE_KILL), switched between "default" and "late", which is what
+  "default" means unless the administrator chose otherwise. It belongs to the thread alone and settles that.
+
+Both can be read of any process, by anybody, zombies included.
+"""
+
+import contextlib
+import ctypes
+import os
+import resource
+import threading
+import time
+from collections.abc import Iterator
+from typing import ClassVar, Final, Self, final
+
+__all__ = ["LIMIT_LABEL", "BirthMark"]
+
+LIMIT_LABEL: Final = "Max file locks"
+"""How /proc/PID/limits calls the limit that carries the number."""
+
+# The resource module leaves it out because it has no effect; the number is that of <asm-generic/resource.h>.
+_RLIMIT_LOCKS: Final = 10
+_PR_MCE_KILL: Final = 33
+_PR_MCE_KILL_GET: Final = 34
+_PR_MCE_KILL_SET: Final = 1
+_LATE: Final = 0
+_DEFAULT: Final = 2
+_PF_MCE_PROCESS: Final = 0x80  # in the flags of /proc/PID/stat: the thread has a policy of its own
+_TIME_BITS: Final = 40
+_LIBC: Final = ctypes.CDLL(None, use_errno=True)
+
+
+class _Limits:
+    """One lock for the limits, which belong to this whole process."""
+
+    lock: ClassVar = threading.Lock()
+
+
+@final
+class BirthMark:
+    """The mark of one child. Made and given in the same thread."""
+
+    __slots__ = ("_is_late", "_policy", "number")
+
+    def __init__(self) -> None:
+        # Unlike that of any other child of any harness on this machine: who marks, and when in microseconds.
+        self.number = os.getpid() << _TIME_BITS | time.monotonic_ns() // 1000 % (1 << _TIME_BITS)
+        self._policy: int = _LIBC.prctl(_PR_MCE_KILL_GET, 0, 0, 0, 0)
+        # A harness inside a marked child starts out as "late", so its own children are told by "default".
+        self._is_late = self._policy == _DEFAULT
+
+    @contextlib.contextmanager
+    def given(self) -> Iterator[Self]:
+        """Let what this thread starts inside the block carry the mark from its first instruction."""
+        with _Limits.lock:
+            soft, hard = resource.getrlimit(_RLIMIT_LOCKS)
+            with contextlib.suppress(OSError, ValueError):  # somebody's hard limit: sessions must do then
+                resource.setrlimit(_RLIMIT_LOCKS, (self.number, hard))
+            _set_policy(_LATE if self._is_late else _DEFAULT)
+            try:
+                yield self
+            finally:
+                _set_policy(self._policy)
+                resource.setrlimit(_RLIMIT_LOCKS, (soft, hard))
+
+    def is_on(self, pid: int) -> bool:
+        """Whether that child of ours, of a session other than ours, came out of the marked one.
+
+        Marks given by a harness that ran inside the child count too: nobody else in this process but other
+        threads' harnesses give any, and those carry our process id.
+        """
+        number = _read_number(pid)
+        if number == self.number:
+            return _has_policy(pid) is self._is_late
+        return number is not None and number >> _TIME_BITS not in {0, os.getpid()} and number != _own_number()
+
+
+def _set_policy(policy: int) -> None:
+    _LIBC.prctl(_PR_MCE_KILL, _PR_MCE_KILL_SET, policy, 0, 0)
+
+
+def _own_number() -> int | None:
+    return _read_number(os.getpid())
+
+
+def _read_number(pid: int) -> int | None:
+    """Return the number in a process's soft limit, None when there is none or the process is gone."""
+    for line in _read(f"/proc/{pid}/limits").splitlines():
+        if line.startswith(LIMIT_LABEL):
+            soft = line.removeprefix(LIMIT_LABEL).split()[0]
+            return int(soft) if soft.isdecimal() else None
+    return None
+
+
+def _has_policy(pid: int) -> bool:
+    fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    return len(fields) > 6 and bool(int(fields[6]) & _PF_MCE_PROCESS)  # noqa: PLR2004 - see proc(5): field 9
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - a Path costs more than the read
+            return file.readall().decode("ascii", "replace")
+    except OSError:
+        return ""

@@ -1,0 +1,145 @@
+"""Sandboxes come, are reset and go; what was not made by us is left alone."""
+
+import subprocess
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_atesor.errors import SandboxError
+from pytest_atesor.sandbox.interface import LABEL, Absent, Completed, Foreign, Present, SandboxSpec
+from pytest_atesor.sandbox.sandbox import Sandbox
+
+if TYPE_CHECKING:
+    from conftest import Workbench
+
+pytestmark = pytest.mark.engine
+
+Shell = Callable[..., Completed]
+Processes = Callable[[Sandbox], list[str]]
+
+
+def test_the_engine_says_who_it_is(workbench: "Workbench") -> None:
+    info = workbench.engine.probe()
+    assert info.name == workbench.engine.name
+    assert info.version[0].isdigit()
+    assert set(info.unenforced) <= {"memory", "pids"}
+
+
+def test_the_image_is_labelled_and_has_an_id(workbench: "Workbench") -> None:
+    labels = workbench.engine.image_labels(workbench.image)
+    assert labels is not None
+    assert labels["org.pytest-atesor.version.go"] >= "1.26.5"
+    assert workbench.engine.image_id(workbench.image)
+
+
+def test_an_image_that_is_not_there_is_none(workbench: "Workbench") -> None:
+    assert workbench.engine.image_labels("localhost/atesor-no-such:image") is None
+    assert workbench.engine.image_id("localhost/atesor-no-such:image") is None
+    workbench.engine.remove_image("localhost/atesor-no-such:image")
+
+
+def test_a_sandbox_is_listed_while_it_lives(workbench: "Workbench") -> None:
+    sandbox = workbench.open("listed")
+    state = workbench.engine.state(sandbox.name)
+    assert isinstance(state, Present)
+    assert state.running
+    assert state.image_id == workbench.engine.image_id(workbench.image)
+    assert state.labels[LABEL] == sandbox.name
+    assert sandbox.name in workbench.engine.list_sandboxes()
+    workbench.engine.remove(sandbox.name)
+    assert workbench.engine.state(sandbox.name) == Absent()
+    assert sandbox.name not in workbench.engine.list_sandboxes()
+    workbench.engine.remove(sandbox.name)
+
+
+def test_opening_again_is_the_same_sandbox(workbench: "Workbench", shell: Shell) -> None:
+    shell(workbench.open("again"), "echo kept > /tmp/mark")
+    assert shell(workbench.open("again"), "cat /tmp/mark").tail == b"kept\n"
+
+
+def test_a_stopped_sandbox_is_replaced(workbench: "Workbench", shell: Shell) -> None:
+    sandbox = workbench.open("stopped")
+    subprocess.run([workbench.engine.name, "kill", sandbox.name], check=True, capture_output=True)
+    assert shell(workbench.open("stopped"), "echo up").tail == b"up\n"
+
+
+def test_a_reset_leaves_no_process_and_no_file_but_the_cache(
+    workbench: "Workbench", shell: Shell, processes: Processes
+) -> None:
+    sandbox = workbench.open("reset")
+    script = """
+        setsid sleep 605 > /dev/null 2>&1 &
+        echo root > /etc/mark; echo root > /workspace/cache/mark
+        mkdir -p /workspace/src/deep/er && echo x > /workspace/src/deep/er/file
+        chown -R 12345:54321 /workspace/src/deep && chmod 0 /workspace/src/deep
+        echo stray > /workspace/stray; ln -s / /workspace/src/link
+    """
+    assert shell(sandbox, script, user="root").exit_code == 0
+    assert [line for line in processes(sandbox) if "sleep 605" in line]
+    again = workbench.open("reset", reset=True)
+    assert processes(again) == []
+    assert shell(again, "ls -A /workspace /workspace/src; test ! -e /etc/mark").tail.split() == [
+        b"/workspace:",
+        b"cache",
+        b"src",
+        b"/workspace/src:",
+    ]
+    assert shell(again, "cat /workspace/cache/mark").tail == b"root\n"
+
+
+def test_builder_owns_its_directory_and_no_other(shared: Sandbox, shell: Shell) -> None:
+    assert shell(shared, "touch /workspace/src/mine && rm /workspace/src/mine").exit_code == 0
+    for place in ("/workspace/x", "/workspace/cache/x", "/etc/x", "/native/x", "/usr/bin/x"):
+        assert shell(shared, f"touch {place}").exit_code == 1, place
+
+
+def test_clearing_keeps_the_files(workbench: "Workbench", shell: Shell, processes: Processes) -> None:
+    sandbox = workbench.open("clear")
+    shell(sandbox, "echo kept > /home/builder/mark; setsid sleep 606 > /dev/null 2>&1 &")
+    sandbox.clear()
+    assert processes(sandbox) == []
+    assert shell(sandbox, "cat /home/builder/mark").tail == b"kept\n"
+
+
+@pytest.fixture
+def foreign(workbench: "Workbench") -> Iterator[str]:
+    """A container of somebody else, under a name that we would use."""
+    name = workbench.name("foreign")
+    run = ["run", "--detach", "--name", name, "--pull", "never", *workbench.engine.create_options()]  # type: ignore[attr-defined]  # the client's own options, to make what the user would
+    subprocess.run(
+        [workbench.engine.name, *run, workbench.image, "/sbin/atesor-init"], check=True, capture_output=True
+    )
+    yield name
+    subprocess.run([workbench.engine.name, "rm", "--force", name], check=True, capture_output=True)
+
+
+def test_somebody_elses_container_is_never_touched(workbench: "Workbench", foreign: str) -> None:
+    assert workbench.engine.state(foreign) == Foreign()
+    assert foreign not in workbench.engine.list_sandboxes()
+    with pytest.raises(SandboxError, match="left alone"):
+        workbench.engine.remove(foreign)
+    with pytest.raises(SandboxError, match="left alone"):
+        workbench.engine.restart(foreign)
+    with pytest.raises(SandboxError, match="left alone"):
+        workbench.open("foreign", reset=True)
+    shown = subprocess.run(
+        [workbench.engine.name, "inspect", "--format", "{{.State.Running}}", foreign],
+        check=True,
+        capture_output=True,
+    )
+    assert shown.stdout == b"true\n"
+
+
+def test_a_sandbox_that_cannot_start_leaves_nothing(workbench: "Workbench") -> None:
+    name = workbench.name("unmade")
+    spec = SandboxSpec(
+        name=name,
+        image="localhost/atesor-no-such:image",
+        workspace=workbench.state,
+        memory_bytes=None,
+        pids=64,
+    )
+    with pytest.raises(SandboxError, match=workbench.engine.name):
+        workbench.engine.create(spec)
+    assert workbench.engine.state(name) == Absent()

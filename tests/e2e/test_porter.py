@@ -1,0 +1,139 @@
+"""The built-in agent in a real sandbox: trees made here, brought in from the host, real riscv64 files."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_atesor.errors import AtesorError
+from pytest_atesor.sandbox.select import select_engine
+
+pytestmark = pytest.mark.engine
+
+_CONTAINER = "atesor-porter-e2e"
+_READELF = shutil.which("readelf")
+
+
+@pytest.fixture(scope="module")
+def engine() -> str:
+    try:
+        return select_engine(os.environ.get("ATESOR_ENGINE", "auto")).name
+    except AtesorError as error:
+        pytest.skip(str(error))
+
+
+Port = Callable[..., "tuple[int, dict[str, Any], Path]"]
+
+
+@pytest.fixture
+def port(tmp_path: Path, engine: str) -> Port:
+    def go(files: Mapping[str, str], *flags: str) -> tuple[int, dict[str, Any], Path]:
+        command, environ, attempt = _command(tmp_path, engine, files, *flags)
+        done = subprocess.run(
+            command, env=environ, cwd=tmp_path, stdout=subprocess.DEVNULL, check=False, timeout=900
+        )
+        return done.returncode, json.loads((attempt / "result.json").read_text()), attempt
+
+    return go
+
+
+def _command(
+    tmp_path: Path, engine: str, files: Mapping[str, str], *flags: str
+) -> tuple[list[str], dict[str, str], Path]:
+    tree, attempt = tmp_path / "upstream", tmp_path / "attempt"
+    attempt.mkdir()
+    for name, text in files.items():
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).write_text(text)
+    git = shutil.which("git") or "git"
+    who = ["-c", "user.name=t", "-c", "user.email=t@t"]
+    for arguments in (["init", "-q"], ["add", "."], [*who, "commit", "-qm", "x"]):
+        subprocess.run([git, *arguments], cwd=tree, check=True)
+    environ = {**os.environ, "ATESOR_ATTEMPT_DIR": str(attempt), "ATESOR_ENGINE": engine}
+    command = [
+        *(sys.executable, "-m", "pytest_atesor.porter", "--repo", tree.as_uri(), "--max-attempts", "3"),
+        *("--force", "--container", _CONTAINER, "--platform", "debian", *flags),
+    ]  # fmt: skip
+    return command, environ, attempt
+
+
+_MAIN = '#include <stdio.h>\nint main(void) { puts("hello"); return 0; }\n'
+
+
+def test_a_program_is_verified_and_its_file_is_riscv64(port: Port) -> None:
+    code, result, attempt = port(
+        {"Makefile": "hello: hello.c\n\t$(CC) -o hello hello.c\n", "hello.c": _MAIN}, "--package"
+    )
+    assert (code, result["verdict"], result["build_system"]) == (0, "verified", "make")
+    (artifact,) = result["artifacts"]
+    assert (artifact["type"], artifact["abi"]) == ("executable", "lp64d")
+    copy = attempt / "artifacts" / artifact["copy"]
+    if _READELF:
+        shown = subprocess.run([_READELF, "-h", copy], capture_output=True, text=True, check=True).stdout
+        assert "RISC-V" in shown
+    assert len(list((attempt.parent / "workspace/packages").glob("*-debian.zip"))) == 1
+    assert [one["name"] for one in result["phases"]][:4] == ["sandbox", "prepare", "fetch", "detect"]
+
+
+def test_a_missing_header_is_found_and_installed(port: Port) -> None:
+    source = "#include <zlib.h>\n#include <stdio.h>\nint main(void) { puts(zlibVersion()); return 0; }\n"
+    code, result, _ = port({"Makefile": "z: z.c\n\t$(CC) -o z z.c -lz\n", "z.c": source})
+    assert code == 0
+    assert "zlib1g-dev" in result["metrics"]["packages"]
+    assert "libz.so.1" in result["artifacts"][0]["needed"]
+
+
+def test_headers_only_is_unverified_with_the_missing_proof(port: Port) -> None:
+    code, result, _ = port({"Makefile": "all:\n\t@echo nothing to do\n", "x.h": "#define X 1\n"})
+    assert (code, result["verdict"], result["cause"]) == (3, "unverified", None)
+    assert "nothing native" in result["reason"]
+
+
+def test_a_broken_source_fails_with_the_compilers_line(port: Port) -> None:
+    code, result, _ = port({
+        "Makefile": "x: x.c\n\t$(CC) -o x x.c\n",
+        "x.c": "int main(void) { return nonesuch; }\n",
+    })
+    assert (code, result["cause"]) == (1, "build")
+    assert "nonesuch" in result["reason"]
+
+
+def test_no_build_system_is_unsupported(port: Port) -> None:
+    code, result, _ = port({"SConstruct": "Program('x')\n"})
+    assert (code, result["cause"]) == (1, "unsupported")
+    assert "SCons" in result["reason"]
+
+
+def test_a_build_has_no_network_and_no_privilege(port: Port) -> None:
+    probe = 'all:\n\t@id -u > who; ! getent hosts deb.debian.org; test "$$(cat who)" != 0\n\t$(CC) -o x x.c\n'
+    code, _, _ = port({"Makefile": probe, "x.c": _MAIN})
+    assert code == 0
+
+
+def test_a_term_ends_everything_soon_and_says_so(tmp_path: Path, engine: str) -> None:
+    files = {
+        "Makefile": "x: x.c\n\t@echo STARTED; setsid sleep 1234 & sleep 1234; $(CC) -o x x.c\n",
+        "x.c": _MAIN,
+    }
+    command, environ, attempt = _command(tmp_path, engine, files)
+    with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE) as agent:
+        assert agent.stdout is not None
+        for line in agent.stdout:
+            if line.startswith(b"STARTED"):
+                break
+        agent.send_signal(signal.SIGTERM)
+        agent.stdout.read()
+        code = agent.wait(timeout=10)
+    result = json.loads((attempt / "result.json").read_text())
+    assert (code, result["cause"]) == (143, "interrupted")
+    running = subprocess.run(
+        [engine, "exec", _CONTAINER, "ps", "-eo", "args"], capture_output=True, text=True, check=True
+    )
+    assert "sleep 1234" not in running.stdout

@@ -1,0 +1,160 @@
+"""A rootdir with package lists and a small agent, and runs of pytest in it.
+
+The agent is an ordinary shell script. What it does is the last directory of the URL:
+https://x.org/fail/zlib fails. It appends "start NAME" and "end NAME" to the file ``events`` in the rootdir,
+so that tests see order without clocks.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+AGENT = r"""#!/bin/sh
+args="$*"
+while [ $# -gt 0 ]; do
+    case "$1" in
+        --repo) url=$2; shift ;;
+        --container) slot=$2; shift ;;
+    esac
+    shift
+done
+name=${url##*/}; rest=${url%/*}; verb=${rest##*/}
+echo "start $name" >> events
+finish() { echo "end $name" >> events; exit "$1"; }
+wait_for() { until grep -qsx "$1" events; do sleep 0.05; done; }
+case "$verb" in
+    pass) finish 0 ;;
+    unverified) finish 3 ;;
+    fail) echo "building"; echo "error: no rule to make target" >&2; finish 1 ;;
+    hang) exec sleep 300 ;;
+    stubborn) trap '' TERM; while :; do sleep 0.05; done ;;
+    strange) printf '\033[31mred\033[0m \000 nul \200 byte\nerror: \033]0;title\007bad\n'; finish 1 ;;
+    flood) yes "a line of a flood" | head -c 400000; echo "error: too much"; finish 1 ;;
+    kill-worker) kill -9 $PPID; sleep 300 ;;
+    exclusive) mkdir lock || finish 1; sleep 0.3; rmdir lock; finish 0 ;;
+    args) echo "$args"; echo "deadline=$ATESOR_RUN_DEADLINE key=$KEY"; finish 0 ;;
+    after-*) wait_for "end ${verb#after-}"; finish 0 ;;
+esac
+"""
+
+SECONDS = 60
+
+
+@dataclass(frozen=True)
+class Run:
+    """How one pytest process ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        return self.out.splitlines()
+
+
+class Lab:
+    """A rootdir for batches."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        (root / "packages").mkdir(parents=True)
+        (root / "pytest.ini").write_text("[pytest]\n")
+        agent = root / "agent"
+        agent.write_text(AGENT)
+        agent.chmod(0o755)
+
+    def write_list(
+        self, name: str, verbs: Mapping[str, str], *, timeout_s: int = SECONDS, **more: Any
+    ) -> Path:
+        """Write packages/NAME.json with a package for each key, doing what its value says.
+
+        ``more`` maps a package to further keys of its entry.
+        """
+        packages = [
+            {"name": package, "url": f"https://example.org/{verb}/{package}", **more.get(package, {})}
+            for package, verb in verbs.items()
+        ]
+        body = {"$schema_version": 1, "defaults": {"timeout_seconds": timeout_s}, "packages": packages}
+        path = self.root / "packages" / f"{name}.json"
+        path.write_text(json.dumps(body))
+        return path
+
+    def environment(self, **more: str) -> dict[str, str]:
+        """Return an environment without this session's own variables."""
+        own = ("ATESOR_", "PYTEST_", "COV_")
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(own)}
+        return {
+            **kept,
+            "ATESOR_STATE_DIR": str(self.root / "state"),
+            "ATESOR_ENGINE": "none",
+            "ATESOR_AGENT": "./agent",
+            "COLUMNS": "160",
+            **more,
+        }
+
+    def start(self, *arguments: str, **environment: str) -> "subprocess.Popen[str]":
+        """Start pytest in the rootdir, leader of its own process group."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "pytest", "-p", "no:hypothesispytest", *arguments],
+            cwd=self.root,
+            env=self.environment(**environment),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            process_group=0,
+        )
+
+    def run(self, *arguments: str, **environment: str) -> Run:
+        """Run pytest in the rootdir to its end."""
+        process = self.start(*arguments, **environment)
+        out, err = process.communicate(timeout=SECONDS)
+        return Run(process.returncode, out, err)
+
+    def events(self) -> list[str]:
+        """Return what the agents wrote, in order."""
+        path = self.root / "events"
+        return path.read_text().splitlines() if path.exists() else []
+
+    def wait_for_events(self, *lines: str) -> None:
+        """Wait until the agents have written all of these lines."""
+        self.wait_until(lambda: set(lines) <= set(self.events()))
+
+    def wait_until(self, is_true: Callable[[], bool]) -> None:
+        """Poll for a condition that another process brings about."""
+        end = time.monotonic() + SECONDS
+        while not is_true():
+            assert time.monotonic() < end, "the event never came"
+            time.sleep(0.02)
+
+    @property
+    def bundles(self) -> list[Path]:
+        return sorted((self.root / "runs" / "batches").glob("*"), key=lambda path: path.stat().st_mtime_ns)
+
+    def journal(self) -> list[dict[str, Any]]:
+        """Return the journal of the newest bundle."""
+        return [json.loads(line) for line in (self.bundles[-1] / "journal.jsonl").read_text().splitlines()]
+
+    def results(self) -> dict[str, Any]:
+        """Return the newest bundle's view of the current outcomes."""
+        content: dict[str, Any] = json.loads((self.bundles[-1] / "batch_results.json").read_text())
+        return content
+
+
+def run_inside(pytester: pytest.Pytester, capfd: pytest.CaptureFixture[str], *arguments: str) -> Run:
+    """Run pytest within this process, for runs that end early; much cheaper than a process of its own."""
+    # Without unraisableexception: it collects garbage five times at the end of each run.
+    config = pytester.parseconfig("-p", "no:cacheprovider", "-p", "no:unraisableexception", *arguments)
+    capfd.readouterr()
+    code = config.hook.pytest_cmdline_main(config=config)
+    captured = capfd.readouterr()
+    return Run(int(code), captured.out, captured.err)

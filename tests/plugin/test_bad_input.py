@@ -1,0 +1,152 @@
+"""What cannot run is refused before anything is created: one line, the right exit code."""
+
+from pathlib import Path
+
+import pytest
+from lab import run_inside
+
+GOOD = """{"$schema_version": 1, "packages": [
+    {"name": "zlib", "url": "https://example.org/madler/zlib"},
+    {"name": "gron", "url": "https://example.org/tomnomnom/gron"}
+]}"""
+
+
+@pytest.fixture
+def rootdir(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("ATESOR_LIST", "ATESOR_PLATFORM", "ATESOR_TARGET", "ATESOR_AGENT", "ATESOR_ENGINE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("ATESOR_STATE_DIR", str(pytester.path / "state"))
+    pytester.makeini("[pytest]\n")
+    pytester.mkdir("packages").joinpath("good.json").write_text(GOOD)
+    pytester.makepyfile(test_ordinary="def test_ordinary(): pass")
+    return pytester.path
+
+
+BAD = {
+    "unknown list": (["--atesor-list", "none"], 1, "no package list named 'none'"),
+    "missing path": (["--atesor-list", "packages/none.json"], 1, "no package list at 'packages/none.json'"),
+    "missing argument": (["other/none.json"], 1, "no package list at 'other/none.json'"),
+    "empty list name": (["--atesor-list", ""], 1, "no package list named ''"),
+    "unknown platform": (["--atesor-list=good", "--atesor-platform=arch"], 2, "unknown platform 'arch'"),
+    "unknown target": (["--atesor-list=good", "--atesor-target=arm"], 2, "unknown target 'arm'"),
+    "unknown engine": (["--atesor-list=good", "--atesor-engine=lxc"], 2, "unknown engine 'lxc'"),
+    "unknown name": (["--atesor-list=good", "--atesor-only=zlip"], 2, '"zlip"'),
+    "unknown name in an argument": (["packages/good.json::zlip"], 2, '"zlip"'),
+    "name and shard": (
+        ["packages/good.json::zlib", "--atesor-shard-index=0", "--atesor-shard-total=2"],
+        2,
+        "exclude each other",
+    ),
+    "shard without total": (["--atesor-list=good", "--atesor-shard-index=0"], 2, "shard total"),
+    "shard out of range": (
+        ["--atesor-list=good", "--atesor-shard-index=2", "--atesor-shard-total=2"],
+        2,
+        "out of range",
+    ),
+    "shard that is no number": (
+        ["--atesor-list=good", "--atesor-shard-index=x", "--atesor-shard-total=2"],
+        2,
+        "bad shard index 'x'",
+    ),
+    "list beside tests": (["--atesor-list=good", "test_ordinary.py"], 2, "'test_ordinary.py' is none"),
+    "list argument beside tests": (["packages/good.json", "test_ordinary.py"], 2, "'test_ordinary.py'"),
+    "two lists": (["--atesor-list=good", "packages/other.json"], 2, "one batch runs one package list"),
+    "native target": (["--atesor-list=good", "--atesor-target=native"], 1, "not available in this version"),
+    "missing agent": (["--atesor-list=good", "--atesor-agent=./none"], 1, "the agent './none'"),
+    "empty agent": (["--atesor-list=good", "--atesor-agent= "], 2, "empty agent command"),
+    "bad batch id": (["--atesor-list=good", "--atesor-batch-id=../x"], 2, "bad batch id '../x'"),
+    "every worker everything": (["--atesor-list=good", "-n2", "--dist=each"], 2, "--dist each"),
+    "remote workers": (["--atesor-list=good", "--dist=load", "--tx=ssh=host"], 2, "--tx ssh=host"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "code", "words"), BAD.values(), ids=BAD.keys())
+def test_it_is_refused_in_one_line_and_nothing_is_created(
+    rootdir: Path,
+    pytester: pytest.Pytester,
+    capfd: pytest.CaptureFixture[str],
+    arguments: list[str],
+    code: int,
+    words: str,
+) -> None:
+    (rootdir / "packages" / "other.json").write_text(GOOD)
+    before = sorted(rootdir.rglob("*"))
+    result = run_inside(pytester, capfd, *arguments)
+    assert result.code == code
+    assert result.lines == []
+    (line,) = result.err.splitlines()
+    assert line.startswith("atesor: error: ")
+    assert words in line
+    assert sorted(path for path in rootdir.rglob("*") if "__pycache__" not in path.parts) == before
+
+
+BROKEN = {
+    "no JSON": ("{", "packages/bad.json"),
+    "no list": ('{"$schema_version": 1}', '"packages"'),
+    "newer schema": ('{"$schema_version": 2, "packages": []}', "$schema_version"),
+    "duplicate key": ('{"$schema_version": 1, "packages": [], "packages": []}', "twice"),
+    "name that climbs": (GOOD.replace('"zlib"', '"../zlib"'), "packages[0].name"),
+    "name that is a flag": (GOOD.replace('"zlib"', '"-k"'), "packages[0].name"),
+    "name with a slash": (GOOD.replace('"zlib"', '"a/b"'), "packages[0].name"),
+    "empty name": (GOOD.replace('"zlib"', '""'), "packages[0].name"),
+    "name twice": (GOOD.replace('"gron"', '"zlib"'), "packages[1].name"),
+}
+
+
+@pytest.mark.parametrize(("text", "words"), BROKEN.values(), ids=BROKEN.keys())
+@pytest.mark.parametrize("way", ["option", "argument"])
+def test_a_bad_list_ends_with_1_and_names_file_and_place(
+    rootdir: Path,
+    pytester: pytest.Pytester,
+    capfd: pytest.CaptureFixture[str],
+    text: str,
+    words: str,
+    way: str,
+) -> None:
+    (rootdir / "packages" / "bad.json").write_text(text)
+    arguments = ["--atesor-list", "bad"] if way == "option" else ["packages/bad.json"]
+    result = run_inside(pytester, capfd, *arguments)
+    assert result.code == 1
+    (line,) = result.err.splitlines()
+    assert line.startswith("atesor: error: packages/bad.json")
+    assert words in line
+    assert not (rootdir / "runs").exists()
+
+
+def test_the_place_of_a_bad_value_is_named(
+    rootdir: Path,
+    pytester: pytest.Pytester,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (rootdir / ".env").write_text("ATESOR_PLATFORM=fedora\n")
+    result = run_inside(pytester, capfd, "--atesor-list=good")
+    assert result.code == 2
+    assert f"unknown platform 'fedora' from ATESOR_PLATFORM in {rootdir}/.env" in result.err.splitlines()[0]
+    monkeypatch.setenv("ATESOR_PLATFORM", "arch")
+    result = run_inside(pytester, capfd, "--atesor-list=good")
+    assert "unknown platform 'arch' from ATESOR_PLATFORM in the environment" in result.err.splitlines()[0]
+
+
+def test_a_taken_batch_id_is_refused(
+    rootdir: Path, pytester: pytest.Pytester, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (rootdir / "runs" / "batches" / "mine").mkdir(parents=True)
+    result = run_inside(
+        pytester, capfd, "--atesor-list=good", "--atesor-batch-id=mine", "--atesor-engine=none"
+    )
+    assert result.code == 2
+    assert "batch id 'mine' is taken" in result.err.splitlines()[0]
+
+
+def test_an_empty_shard_is_nothing_to_do(
+    rootdir: Path, pytester: pytest.Pytester, capfd: pytest.CaptureFixture[str]
+) -> None:
+    result = run_inside(
+        pytester, capfd, "--atesor-list=good", "--atesor-shard-index=3", "--atesor-shard-total=4"
+    )
+    assert result.code == 0
+    assert result.err.splitlines() == [
+        "atesor: packages/good.json: this shard has no packages; nothing to do"
+    ]
+    assert not (rootdir / "runs").exists()

@@ -1,0 +1,149 @@
+"""Which cases a run takes, and when pytest stays as it is."""
+
+import json
+from pathlib import Path
+
+import pytest
+from lab import Lab, run_inside
+
+LIST = {
+    "$schema_version": 1,
+    "packages": [
+        {"name": "zlib", "url": "https://example.org/madler/zlib", "lang": "c", "group": "base"},
+        {"name": "gron", "url": "https://example.org/tomnomnom/gron", "lang": "go"},
+        {"name": "hugo", "url": "https://example.org/gohugoio/hugo", "lang": "go", "tags": ["slow"]},
+    ],
+}
+
+
+@pytest.fixture
+def rootdir(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.delenv("ATESOR_LIST", raising=False)
+    pytester.makeini("[pytest]\naddopts = --strict-markers\nfilterwarnings = error\n")
+    pytester.mkdir("packages").joinpath("three.json").write_text(json.dumps(LIST))
+    pytester.makepyfile(test_ordinary="def test_ordinary(): pass")
+    return pytester.path
+
+
+SELECTIONS = {
+    "all": (["--atesor-list=three"], "zlib gron hugo"),
+    "path": (["--atesor-list=packages/three.json"], "zlib gron hugo"),
+    "argument": (["packages/three.json"], "zlib gron hugo"),
+    "argument with a name": (["packages/three.json::hugo"], "hugo"),
+    "arguments with names": (["packages/three.json::hugo", "packages/three.json::zlib"], "zlib hugo"),
+    "option and the same list": (["--atesor-list=three", "packages/three.json::gron"], "gron"),
+    "only": (["--atesor-list=three", "--atesor-only=gron", "--atesor-only=zlib"], "zlib gron"),
+    "only from a file": (["--atesor-list=three", "--atesor-only=@names"], "hugo"),
+    "shard": (["--atesor-list=three", "--atesor-shard-index=1", "--atesor-shard-total=2"], "hugo"),
+    "no sharding": (["--atesor-list=three", "--atesor-shard-total=1"], "zlib gron hugo"),
+    "keyword": (["--atesor-list=three", "-k", "zlib or hugo"], "zlib hugo"),
+    "marks": (["--atesor-list=three", "-m", "go and not slow"], "gron"),
+    "group": (["--atesor-list=three", "-m", "base"], "zlib"),
+    "deselect": (["--atesor-list=three", "--deselect=packages/three.json::gron"], "zlib hugo"),
+    "with workers": (["--atesor-list=three", "-n2"], "zlib gron hugo"),
+    "without xdist": (["--atesor-list=three", "-p", "no:xdist"], "zlib gron hugo"),
+    "without timeout": (["--atesor-list=three", "-p", "no:timeout"], "zlib gron hugo"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "names"), SELECTIONS.values(), ids=SELECTIONS.keys())
+def test_collect_only_lists_the_selection_and_creates_nothing(
+    rootdir: Path,
+    pytester: pytest.Pytester,
+    capfd: pytest.CaptureFixture[str],
+    arguments: list[str],
+    names: str,
+) -> None:
+    (rootdir / "names").write_text("# a comment\nhugo  # another\n\n")
+    result = run_inside(pytester, capfd, "--collect-only", "-q", *arguments)
+    assert result.code == 0, result.lines + result.err.splitlines()
+    found = [line for line in result.lines if "::" in line]
+    assert found == [f"packages/three.json::{name}" for name in names.split()]
+    assert not (rootdir / "runs").exists()
+    assert not (rootdir / "output").exists()
+
+
+def test_a_list_elsewhere_has_short_node_ids(
+    rootdir: Path, pytester: pytest.Pytester, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "elsewhere.json"
+    path.write_text(json.dumps(LIST))
+    result = run_inside(
+        pytester, capfd, "--collect-only", "-q", f"--rootdir={rootdir}", "--atesor-list", str(path)
+    )
+    assert result.code == 0
+    assert "elsewhere.json::zlib" in result.lines
+
+
+def test_an_empty_selection_is_a_bad_flag(
+    rootdir: Path, pytester: pytest.Pytester, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert rootdir.is_dir()
+    assert run_inside(pytester, capfd, "--collect-only", "--atesor-list=three", "-k", "none").code == 2
+
+
+def test_plain_pytest_never_starts_a_port(
+    rootdir: Path, pytester: pytest.Pytester, capfd: pytest.CaptureFixture[str]
+) -> None:
+    result = run_inside(pytester, capfd, "-v")
+    assert result.code == 0
+    assert any(line.startswith("test_ordinary.py::test_ordinary PASSED") for line in result.lines)
+    assert "atesor:" not in result.out + result.err
+    assert not (rootdir / "runs").exists()
+
+
+def test_json_files_of_other_plugins_are_left_alone(rootdir: Path, pytester: pytest.Pytester) -> None:
+    (rootdir / "data.json").write_text('{"mine": 1}')
+    pytester.makeconftest("""
+        import pytest
+
+        class File(pytest.File):
+            def collect(self):
+                yield Item.from_parent(self, name="mine")
+
+        class Item(pytest.Item):
+            def runtest(self): pass
+
+        def pytest_collect_file(file_path, parent):
+            if file_path.name == "data.json":
+                return File.from_parent(parent, path=file_path)
+    """)
+    result = pytester.runpytest_inprocess("data.json")
+    assert result.ret == 0
+    result.assert_outcomes(passed=1)
+
+
+def test_a_list_by_setting_gives_way_to_paths(
+    rootdir: Path,
+    pytester: pytest.Pytester,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert rootdir.is_dir()
+    monkeypatch.setenv("ATESOR_LIST", "three")
+    whole = run_inside(pytester, capfd, "--collect-only", "-q")
+    assert whole.lines[0] == "packages/three.json::zlib"
+    tests = run_inside(pytester, capfd, "test_ordinary.py")
+    assert "1 passed" in tests.out
+
+
+def test_help_and_markers_work_beside_a_list(
+    rootdir: Path, pytester: pytest.Pytester, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert rootdir.is_dir()
+    result = run_inside(pytester, capfd, "--atesor-list=none", "--help")
+    assert result.code == 0
+    assert "--atesor-list=NAME|PATH" in result.out
+    assert "--atesor-shard-total=N" in result.out
+
+
+def test_a_plain_run_imports_only_the_door(lab: Lab) -> None:
+    (lab.root / "test_modules.py").write_text(
+        "import sys\n"
+        "def test_modules():\n"
+        "    print(*sorted(name for name in sys.modules if name.startswith('pytest_atesor.')))\n"
+    )
+    run = lab.run("-q", "-s", ATESOR_ENGINE="")
+    assert run.code == 0, run.out
+    modules = {name.removeprefix("pytest_atesor.") for name in run.lines[0].split()}
+    assert modules <= {"core", "core.plan", "core.shards", "errors", "hooks", "options", "plugin", "request"}

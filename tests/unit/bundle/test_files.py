@@ -1,0 +1,82 @@
+import errno
+import os
+import resource
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from pytest_atesor.bundle.files import check_writable, explain_os_error, write_atomic
+from pytest_atesor.errors import BundleError
+
+
+@contextmanager
+def files_limited_to(size_bytes: int) -> Iterator[None]:
+    """Make the kernel refuse to grow a file beyond a size: a full disk in small, without root."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, handler)
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_a_file_is_replaced_whole_and_nothing_else_is_left(tmp_path: Path, *, durable: bool) -> None:
+    path = tmp_path / "x.json"
+    path.write_text("old")
+    write_atomic(path, "né\n", durable=durable)
+    assert path.read_bytes() == "né\n".encode()
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_refused_write_leaves_the_old_file_and_no_rest(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_text("old")
+    with files_limited_to(100), pytest.raises(BundleError, match="cannot write"):
+        write_atomic(path, "x" * 10_000)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_missing_directory_is_a_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(BundleError, match=r"cannot write .*/gone/x\.json"):
+        write_atomic(tmp_path / "gone" / "x.json", "x")
+
+
+def test_a_full_disk_is_told_in_words() -> None:
+    error = explain_os_error(
+        OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), "append to", Path("/b/journal.jsonl")
+    )
+    assert (
+        str(error)
+        == "cannot append to /b/journal.jsonl: no space is left on the device; free some and resume the batch"
+    )
+
+
+def test_writability_is_seen_without_creating_anything(tmp_path: Path) -> None:
+    check_writable(tmp_path / "a" / "b", "the output root")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_in_the_way_is_seen(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("")
+    with pytest.raises(BundleError, match=r"as the output root: .*/a is not a directory"):
+        check_writable(tmp_path / "a" / "b", "the output root")
+
+
+def test_a_dangling_link_in_the_way_is_seen(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to("nowhere")
+    with pytest.raises(BundleError, match="is not a directory"):
+        check_writable(tmp_path / "a" / "b", "the output root")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_read_only_directory_is_seen(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(BundleError, match="is not writable"):
+        check_writable(tmp_path / "a", "the output root")

@@ -1,0 +1,142 @@
+from collections.abc import Callable
+
+import pytest
+
+from pytest_atesor.core.attempt import AttemptRecord
+from pytest_atesor.core.events import (
+    AttemptEnded,
+    AttemptLost,
+    AttemptStarted,
+    CasesSelected,
+    CasesSkipped,
+    Event,
+)
+from pytest_atesor.core.ledger import Ledger, fold_events
+from pytest_atesor.core.outcome import Cause, Status
+from pytest_atesor.core.plan import Plan
+from pytest_atesor.core.recovery import decide_recovery, decide_rerun, decide_resume
+from pytest_atesor.errors import UsageError
+
+PlanFactory = Callable[..., Plan]
+RecordFactory = Callable[..., AttemptRecord]
+AT = "2026-01-02T03:04:05Z"
+LATER = "2026-01-02T04:00:00Z"
+
+
+def start(case_id: str, attempt_id: str = "001") -> AttemptStarted:
+    return AttemptStarted(at=AT, case_id=case_id, attempt_id=attempt_id, slot="base-w1", worker="gw0")
+
+
+def lost(case_id: str, cause: Cause, attempt_id: str = "001") -> AttemptLost:
+    return AttemptLost(at=AT, case_id=case_id, attempt_id=attempt_id, cause=cause, reason="gone")
+
+
+@pytest.fixture
+def ledger(make_plan: PlanFactory, make_record: RecordFactory) -> Ledger:
+    """passed, failed, died (no record), cut (started), skipped, waiting; all selected but ``apart``."""
+    names = ("passed", "failed", "died", "cut", "skipped", "waiting")
+    history: list[Event] = [
+        CasesSelected(at=AT, case_ids=names),
+        start("passed"),
+        AttemptEnded(at=AT, record=make_record("passed")),
+        start("failed"),
+        AttemptEnded(at=AT, record=make_record("failed", Status.FAIL, Cause.BUILD)),
+        start("died"),
+        lost("died", Cause.AGENT),
+        start("cut"),
+        CasesSkipped(at=AT, case_ids=("skipped",), reason="stopped", cause=Cause.INTERRUPTED),
+    ]
+    return fold_events(make_plan(*names, "apart"), history)
+
+
+def recover(ledger: Ledger, found: dict[str, dict[str, AttemptRecord | None]]) -> tuple[Event, ...]:
+    events = decide_recovery(ledger, found, LATER)
+    for event in events:
+        ledger.apply(event)
+    return events
+
+
+def test_a_started_attempt_without_a_record_becomes_interrupted(ledger: Ledger) -> None:
+    (event,) = recover(ledger, {"cut": {"001": None}})
+    assert isinstance(event, AttemptLost)
+    assert (event.case_id, event.attempt_id, event.cause) == ("cut", "001", Cause.INTERRUPTED)
+
+
+def test_an_attempt_that_finished_after_its_controller_is_adopted(
+    ledger: Ledger, make_record: RecordFactory
+) -> None:
+    record = make_record("cut")
+    assert recover(ledger, {"cut": {"001": record}}) == (AttemptEnded(at=LATER, record=record, adopted=True),)
+    assert ledger.attempts("cut")[0].adopted
+
+
+def test_attempts_that_the_journal_never_saw_are_found(ledger: Ledger, make_record: RecordFactory) -> None:
+    record = make_record("waiting")
+    events = recover(ledger, {"cut": {"001": make_record("cut")}, "waiting": {"001": record, "002": None}})
+    kinds = [(type(event).__name__, getattr(event, "attempt_id", "")) for event in events[1:]]
+    assert kinds == [
+        ("AttemptStarted", "001"),
+        ("AttemptEnded", ""),
+        ("AttemptStarted", "002"),
+        ("AttemptLost", "002"),
+    ]
+
+
+def test_a_record_on_disk_outranks_a_loss_in_the_journal(ledger: Ledger, make_record: RecordFactory) -> None:
+    record = make_record("died")
+    events = recover(ledger, {"cut": {"001": make_record("cut")}, "died": {"001": record}})
+    assert AttemptEnded(at=LATER, record=record, adopted=True) in events
+
+
+def test_recovering_twice_changes_nothing_more(ledger: Ledger) -> None:
+    found: dict[str, dict[str, AttemptRecord | None]] = {"cut": {"001": None}, "waiting": {"001": None}}
+    assert recover(ledger, found)
+    assert recover(ledger, found) == ()
+
+
+def test_resume_continues_what_has_no_outcome_yet(ledger: Ledger) -> None:
+    recover(ledger, {})
+    assert decide_resume(ledger) == ("cut", "skipped", "waiting")
+
+
+def test_resume_with_retry_failed_adds_what_is_not_pass(ledger: Ledger) -> None:
+    recover(ledger, {})
+    assert decide_resume(ledger, retry_failed=True) == ("failed", "died", "cut", "skipped", "waiting")
+
+
+def test_resume_of_a_batch_that_never_selected_runs_all_of_it(make_plan: PlanFactory) -> None:
+    assert decide_resume(Ledger(make_plan("a", "b"))) == ("a", "b")
+
+
+def test_resume_goes_on_with_a_rerun_that_was_cut(ledger: Ledger) -> None:
+    recover(ledger, {})
+    ledger.apply(CasesSelected(at=LATER, case_ids=("passed",)))
+    assert "passed" in decide_resume(ledger)
+
+
+def test_rerun_selects_in_plan_order(ledger: Ledger) -> None:
+    recover(ledger, {})
+    assert decide_rerun(ledger, failed=True) == ("failed", "died", "cut")
+    assert decide_rerun(ledger, names=["waiting", "passed"]) == ("passed", "waiting")
+    assert len(decide_rerun(ledger, everything=True)) == 7
+
+
+@pytest.mark.parametrize(
+    ("failed", "names", "everything"),
+    [
+        pytest.param(False, [], False, id="none"),
+        pytest.param(True, [], True, id="failed-and-all"),
+        pytest.param(True, ["passed"], False, id="failed-and-case"),
+        pytest.param(False, ["passed"], True, id="case-and-all"),
+    ],
+)
+def test_rerun_needs_exactly_one_selection(
+    ledger: Ledger, *, failed: bool, names: list[str], everything: bool
+) -> None:
+    with pytest.raises(UsageError, match="exactly one selection"):
+        decide_rerun(ledger, failed=failed, names=names, everything=everything)
+
+
+def test_rerun_of_an_unknown_case_hints_at_near_ones(ledger: Ledger) -> None:
+    with pytest.raises(UsageError, match='the batch has no case "pased"; did you mean "passed"'):
+        decide_rerun(ledger, names=["pased"])

@@ -1,0 +1,129 @@
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from pytest_atesor.core.plan import Platform, Target
+from pytest_atesor.errors import UsageError
+from pytest_atesor.porter.run import decide_jobs
+from pytest_atesor.porter.settings import read_settings
+
+_SEED = [
+    "--repo",
+    "https://github.com/o/r",
+    "--max-attempts",
+    "3",
+    "--force",
+    "--container",
+    "c-w1",
+    "--platform",
+    "debian",
+]
+
+
+def test_the_batch_flags_are_understood() -> None:
+    settings = read_settings([*_SEED, "--target", "native", "--package"], {})
+    assert (settings.max_attempts, settings.force, settings.package) == (3, True, True)
+    assert (settings.container, settings.platform, settings.target) == (
+        "c-w1",
+        Platform.DEBIAN,
+        Target.NATIVE,
+    )
+
+
+def test_environment_fills_what_flags_leave_open() -> None:
+    environ = {
+        "ATESOR_REF": "v1",
+        "ATESOR_MIRRORS": '["deb:r"]',
+        "ATESOR_ENGINE": "podman",
+        "ATESOR_RUN_DEADLINE": "1700000000.5",
+        "ATESOR_ATTEMPT_DIR": "/x",
+    }
+    settings = read_settings(_SEED, environ)
+    assert (settings.ref, settings.mirrors, settings.engine) == ("v1", ("deb:r",), "podman")
+    assert (settings.kill_at, settings.attempt_directory) == (1700000000.5, Path("/x"))
+    flags = read_settings(
+        [*_SEED, "--ref", "main", "--mirror", "https://a/b", "--mirror", "deb:x", "--engine", "docker"],
+        environ,
+    )
+    assert (flags.ref, flags.mirrors, flags.engine) == ("main", ("https://a/b", "deb:x"), "docker")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("ATESOR_MIRRORS", "deb:x"),
+        ("ATESOR_MIRRORS", "[1]"),
+        ("ATESOR_RUN_DEADLINE", "soon"),
+        ("ATESOR_RUN_DEADLINE", "nan"),
+        ("ATESOR_PLATFORM", "plan9"),
+    ],
+)
+def test_a_bad_variable_is_named_with_its_value(name: str, value: str) -> None:
+    with pytest.raises(UsageError, match=name) as caught:
+        read_settings(_SEED, {name: value})
+    assert value in str(caught.value)
+
+
+def _run(arguments: Sequence[str]) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "pytest_atesor.porter", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--max-attempts", "0", "--repo", "x"],
+        ["--platform", "plan9", "--repo", "x"],
+        ["--nonesuch"],
+        [],
+        ["--repo"],
+    ],
+    ids=["attempts", "platform", "flag", "no-source", "no-value"],
+)
+def test_a_bad_flag_is_exit_code_2_without_a_traceback(arguments: list[str]) -> None:
+    done = _run(arguments)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert done.stderr.strip()
+
+
+def test_help_is_exit_code_0() -> None:
+    done = _run(["--help"])
+    assert done.returncode == 0
+    assert "--max-attempts" in done.stdout
+
+
+def test_the_start_imports_no_heavy_library() -> None:
+    heavy = "('rich', 'jinja2', 'jsonschema', 'yaml', 'elftools', 'click', 'pytest', 'hypothesis')"
+    code = (
+        "import pytest_atesor.porter.agent, pytest_atesor.porter.run, sys; "
+        f"print([n for n in {heavy} if n in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("lines", "jobs"),
+    [
+        (["4294967296", "64"], 5),
+        (["max", "8"], 8),
+        (["9223372036854771712", "2"], 2),
+        (["1000", "4"], 1),
+        (["3"], 3),
+        ([], 7),
+    ],
+    ids=["memory", "no-limit", "v1-no-limit", "tiny", "no-answer", "nothing"],
+)
+def test_jobs_fit_processors_and_memory(lines: list[str], jobs: int) -> None:
+    assert decide_jobs(lines, 7) == jobs

@@ -1,0 +1,263 @@
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+import pytest
+
+from pytest_atesor.core.outcome import Cause, Verdict
+from pytest_atesor.errors import SandboxError
+from pytest_atesor.porter.attempts import Attempts, Built, Package
+from pytest_atesor.porter.builders.interface import BuildOptions, Candidate, Tweak
+from pytest_atesor.porter.elf import ElfFacts, ElfType
+from pytest_atesor.porter.installer import Installer
+from pytest_atesor.porter.phases import Phases
+from pytest_atesor.porter.scan import Artifact, Scan
+from pytest_atesor.porter.shell import Capture, Shell
+from pytest_atesor.porter.workplace import fresh_tree_script, wrapper_script
+from pytest_atesor.sandbox.interface import Completed, ExecSpec
+
+_INDEX = "usr/include/foo.h\tlibdevel/libfoo-dev\nusr/bin/gperf\tdevel/gperf\n"
+_FACTS = ElfFacts(
+    type=ElfType.EXECUTABLE,
+    machine="riscv",
+    bits=64,
+    little_endian=True,
+    float_abi="double",
+    compressed=True,
+    abi="lp64d",
+    interpreter="",
+    needed=(),
+    stripped=False,
+    has_content=True,
+    architecture="",
+)
+_PROOF = Scan(
+    products=(Artifact(path="stage/x", size_bytes=1, type="executable", sha256="0" * 64, facts=_FACTS),)
+)
+_NOTHING = Scan(products=())
+_MAKE = Candidate(
+    builder="make", directory="", rank=60, evidence="Makefile", facts={"file": "Makefile", "target": ""}
+)
+_CMAKE = Candidate(builder="cmake", directory="", rank=70, evidence="CMakeLists.txt", facts={"extras": ""})
+_SUB = Candidate(
+    builder="make",
+    directory="src",
+    rank=30,
+    evidence="src/Makefile",
+    facts={"file": "Makefile", "target": ""},
+)
+_PLAIN = Candidate(
+    builder="plain-c", directory="", rank=10, evidence="x.c", facts={"sources": "x.c", "mains": "x.c"}
+)
+
+
+@dataclass
+class FakeSandbox:
+    """Answers scripts by pattern: each answer is used once, the last one of a pattern for ever."""
+
+    answers: list[tuple[str, list[tuple[int, bytes]]]]
+    ran: list[ExecSpec] = field(default_factory=list)
+    network: list[bool] = field(default_factory=list)
+
+    def run(
+        self,
+        command: ExecSpec,
+        *,
+        timeout_s: float,  # noqa: ARG002 - the protocol's
+        sink: BinaryIO | None = None,
+        tail_bytes: int = 65_536,
+    ) -> Completed:
+        self.ran.append(command)
+        script = command.argv[-1]
+        for pattern, replies in self.answers:
+            if re.search(pattern, script):
+                code, output = replies.pop(0) if len(replies) > 1 else replies[0]
+                if sink is not None:
+                    sink.write(output)
+                return Completed(exit_code=code, tail=output[-tail_bytes:], duration_s=0.0)
+        return Completed(exit_code=0, tail=b"", duration_s=0.0)
+
+    def clear(self) -> None:
+        raise AssertionError("nothing asks for that here")
+
+    def set_network(self, *, enabled: bool) -> None:
+        self.network.append(enabled)
+
+    def scripts(self, pattern: str) -> list[str]:
+        return [one.argv[-1] for one in self.ran if re.search(pattern, one.argv[-1])]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Callable[..., tuple[Built, FakeSandbox]]:
+    def go(
+        answers: Sequence[tuple[str, list[tuple[int, bytes]]]],
+        candidates: Sequence[Candidate] = (_MAKE,),
+        *,
+        scans: Sequence[Scan] = (_PROOF,),
+        most: int = 5,
+        own: frozenset[str] = frozenset(),
+    ) -> tuple[Built, FakeSandbox]:
+        index = tmp_path / "index"
+        index.write_text(_INDEX)
+        sandbox = FakeSandbox(list(answers))
+        with (tmp_path / "out").open("wb") as output:
+            phases = Phases(output)
+            shell = Shell(sandbox, deadline=None, output=output)
+            installer = Installer(shell, index=index, workspace=tmp_path, say=phases.say)
+            left = list(scans)
+            package = Package(name="p", same_times=True, debian_source="p", tree_names=own)
+            attempts = Attempts(
+                shell,
+                installer,
+                phases,
+                package=package,
+                scan=lambda: left.pop(0) if len(left) > 1 else left[0],
+            )
+            return attempts.run(candidates, BuildOptions(jobs=2), most), sandbox
+
+    return go
+
+
+_BUILD = r"^PATH=.*\nmake -j"
+_NO_HEADER = b"x.c:1:10: fatal error: foo.h: No such file or directory\nmake: *** [x.o] Error 1\n"
+
+
+def test_a_build_that_passes_and_proves_is_verified_in_one_attempt(
+    run: Callable[..., tuple[Built, FakeSandbox]],
+) -> None:
+    built, sandbox = run([])
+    assert (built.outcome.verdict, built.attempts) == (Verdict.VERIFIED, 1)
+    assert {one.user for one in sandbox.ran} == {"builder"}
+    assert sandbox.network == [False]
+
+
+def test_a_missing_header_is_installed_and_the_next_attempt_starts_clean(
+    run: Callable[..., tuple[Built, FakeSandbox]],
+) -> None:
+    built, sandbox = run([(_BUILD, [(2, _NO_HEADER), (0, b"")])])
+    assert built.outcome.verdict is Verdict.VERIFIED
+    assert built.options.fixes == ("missing-header",)
+    assert len(sandbox.scripts(r"cp -a")) == 2
+    (apt,) = [one for one in sandbox.ran if "libfoo-dev" in one.argv[-1]]
+    assert apt.user == "root"
+    assert sandbox.network == [False, True, False]
+
+
+def test_no_rule_means_no_second_attempt(run: Callable[..., tuple[Built, FakeSandbox]]) -> None:
+    built, sandbox = run([(_BUILD, [(2, b"x.c:3:1: error: strange thing\n")])])
+    assert built.outcome.cause is Cause.BUILD
+    assert "strange thing" in built.outcome.reason
+    assert len(sandbox.scripts(_BUILD)) == 1
+
+
+def test_the_same_fix_is_not_tried_twice(run: Callable[..., tuple[Built, FakeSandbox]]) -> None:
+    built, sandbox = run([(_BUILD, [(2, b"ld: multiple definition of `x'; a.o: first defined here\n")])])
+    assert built.outcome.cause is Cause.BUILD
+    assert len(sandbox.scripts(_BUILD)) == 2
+
+
+def test_what_no_package_has_ends_with_its_name(run: Callable[..., tuple[Built, FakeSandbox]]) -> None:
+    built, _ = run([(_BUILD, [(2, b"x.c:1:10: fatal error: nowhere/x.h: No such file or directory\n")])])
+    assert built.outcome.cause is Cause.DEPENDENCY
+    assert "header nowhere/x.h" in built.outcome.reason
+
+
+def test_a_header_of_the_tree_itself_is_no_dependency(run: Callable[..., tuple[Built, FakeSandbox]]) -> None:
+    built, sandbox = run([(_BUILD, [(2, _NO_HEADER)])], own=frozenset({"foo.h"}))
+    assert built.outcome.cause is Cause.BUILD
+    assert not [one for one in sandbox.ran if "libfoo-dev" in one.argv[-1]]
+
+
+def test_attempts_are_bounded_and_the_last_one_changes_nothing(
+    run: Callable[..., tuple[Built, FakeSandbox]],
+) -> None:
+    built, sandbox = run([(_BUILD, [(2, _NO_HEADER)])], most=1)
+    assert built.outcome.exit_code == 1
+    assert built.attempts == 1
+    assert not [one for one in sandbox.ran if one.user == "root"]
+
+
+def test_another_build_system_of_the_same_directory_follows_a_hopeless_one(
+    run: Callable[..., tuple[Built, FakeSandbox]],
+) -> None:
+    built, _ = run([(r"cmake -S", [(1, b"CMake Error: nothing anybody knows\n")])], (_CMAKE, _SUB, _MAKE))
+    assert built.outcome.verdict is Verdict.VERIFIED
+    assert built.candidate == _MAKE
+
+
+def test_a_part_of_the_tree_or_a_bare_compile_never_stands_in_for_a_failed_build(
+    run: Callable[..., tuple[Built, FakeSandbox]],
+) -> None:
+    built, sandbox = run([(_BUILD, [(2, b"error: no\n")])], (_MAKE, _SUB, _PLAIN))
+    assert built.outcome.exit_code == 1
+    assert len(sandbox.scripts(_BUILD)) == 1
+
+
+def test_a_build_that_made_nothing_lets_the_next_file_try(
+    run: Callable[..., tuple[Built, FakeSandbox]],
+) -> None:
+    built, _ = run([], (_MAKE, _SUB), scans=(_NOTHING, _PROOF))
+    assert built.outcome.verdict is Verdict.VERIFIED
+    assert built.candidate == _SUB
+
+
+def test_unverified_outlives_a_later_failure(run: Callable[..., tuple[Built, FakeSandbox]]) -> None:
+    built, _ = run([(_BUILD, [(0, b""), (2, b"error: no\n")])], (_MAKE, _SUB), scans=(_NOTHING,))
+    assert (built.outcome.verdict, built.outcome.exit_code) == (Verdict.UNVERIFIED, 3)
+
+
+def test_a_full_disk_is_the_environments_fault_and_ends_everything(
+    run: Callable[..., tuple[Built, FakeSandbox]],
+) -> None:
+    built, sandbox = run([(_BUILD, [(2, b"x.s: No space left on device\n")])], (_MAKE, _CMAKE))
+    assert built.outcome.cause is Cause.ENVIRONMENT
+    assert not sandbox.scripts("cmake -S")
+
+
+def test_a_package_that_apt_refuses_does_not_loop(run: Callable[..., tuple[Built, FakeSandbox]]) -> None:
+    built, sandbox = run([(r"libfoo-dev", [(100, b"E: Unable to locate\n")]), (_BUILD, [(2, _NO_HEADER)])])
+    assert built.outcome.exit_code == 1
+    assert len(sandbox.scripts("libfoo-dev")) == 1
+
+
+def test_an_optional_installation_may_fail(run: Callable[..., tuple[Built, FakeSandbox]]) -> None:
+    built, _ = run([(r"make install", [(2, b"mkdir: Permission denied\n")])])
+    assert built.outcome.verdict is Verdict.VERIFIED
+
+
+def test_a_failed_sandbox_is_no_failed_build(tmp_path: Path) -> None:
+    class Broken(FakeSandbox):
+        def run(self, command: ExecSpec, **options: object) -> Completed:  # noqa: ARG002 - the protocol's
+            raise SandboxError("gone")
+
+    with (tmp_path / "out").open("wb") as output:
+        phases = Phases(output)
+        shell = Shell(Broken([]), deadline=None, output=output)
+        installer = Installer(shell, index=tmp_path / "index", workspace=tmp_path, say=phases.say)
+        package = Package(name="p", same_times=False, debian_source="p")
+        attempts = Attempts(shell, installer, phases, package=package, scan=lambda: _PROOF)
+        with pytest.raises(SandboxError):
+            attempts.run((_MAKE,), BuildOptions(jobs=1), 3)
+
+
+def test_a_capture_keeps_head_and_tail_in_bounded_memory() -> None:
+    capture = Capture(None)
+    for number in range(4000):
+        capture.write(b"%-1000d\n" % number)
+    text = capture.text()
+    assert text.startswith("0 ")
+    assert "3999 " in text
+    assert len(text) < 3 * 1024 * 1024
+
+
+def test_wrappers_exist_only_when_a_fix_needs_them_and_quote_their_flags() -> None:
+    assert wrapper_script(Tweak()) == ""
+    script = wrapper_script(Tweak(compiler_drop=("-march=*", "-m64"), compiler_add=("-la b",)))
+    assert "-march=*|-m64)" in script.replace("'", "")
+    assert "'-la b'" in script
+
+
+def test_a_hostile_name_stays_one_word() -> None:
+    assert "'/workspace/build/a b;c'" in fresh_tree_script("a b;c", same_times=True)

@@ -1,0 +1,125 @@
+import time
+
+import pytest
+
+from pytest_atesor.porter.builders import BUILDERS
+from pytest_atesor.porter.builders.interface import BuildOptions, Tweak
+from pytest_atesor.porter.diagnose import diagnose, failed_checks, render
+from pytest_atesor.porter.fixes import RULES
+from pytest_atesor.porter.fixes.interface import Change, Install, Rule, Stop
+from pytest_atesor.porter.needs import Need, NeedKind
+
+_BUILDER_NAMES = {one.name for one in BUILDERS}
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_a_rule_is_the_first_to_match_its_own_sample(rule: Rule) -> None:
+    builder = rule.builders[0] if rule.builders else "make"
+    matches = list(diagnose(rule.sample, builder))
+    before = [one.rule.name for one in matches if RULES.index(one.rule) < RULES.index(rule)]
+    softer = [
+        one.name for one in RULES if one.pattern == rule.pattern
+    ]  # the same sign, a milder remedy first
+    mine = next(one for one in matches if one.rule is rule)
+    assert [name for name in before if name not in softer] == []
+    assert (mine.names[0] if mine.names else "") == rule.expected
+
+
+def test_rule_names_are_unique() -> None:
+    names = [one.name for one in RULES]
+    assert sorted(set(names)) == sorted(names)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_a_rule_names_builders_that_exist(rule: Rule) -> None:
+    assert set(rule.builders) <= _BUILDER_NAMES
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(
+            "checking for libfoo... no\nchecking for bar.h... no\nconfig.status: creating Makefile\n",
+            id="configure",
+        ),
+        pytest.param("gcc -O2 -c a.c\nar rc liba.a a.o\n", id="make"),
+        pytest.param(
+            "-- Could NOT find Doxygen (missing: DOXYGEN_EXECUTABLE)\n-- Configuring done\n", id="cmake"
+        ),
+        pytest.param(
+            "Program doxygen found: NO\nRun-time dependency libfoo found: NO (tried pkgconfig)\n", id="meson"
+        ),
+    ],
+)
+def test_output_of_a_good_build_matches_no_rule(text: str) -> None:
+    for builder in _BUILDER_NAMES:
+        assert [one.rule.name for one in diagnose(text, builder)] == []
+
+
+def test_every_missing_header_is_collected_once() -> None:
+    log = (
+        "a.c:1:10: fatal error: x/y.h: No such file or directory\n" * 2
+        + "b.c:1:10: fatal error: z.h: No such file or directory\n"
+    )
+    match = next(one for one in diagnose(log, "make") if one.rule.name == "missing-header")
+    assert match.needs(log) == (
+        Need(kind=NeedKind.HEADER, name="x/y.h"),
+        Need(kind=NeedKind.HEADER, name="z.h"),
+    )
+
+
+def test_configure_checks_right_before_the_error_name_what_is_missing() -> None:
+    log = (
+        "checking for gcc... gcc\nchecking for pthread.h... no\n"
+        + "checking whether it works... yes\n" * 300
+        + "checking for tgetent in -lncurses... no\nchecking for event.h... no\nconfigure: error: giving up\n"
+        + "checking for later.h... no\n"
+    )
+    assert failed_checks(log) == (
+        Need(kind=NeedKind.HEADER, name="event.h"),
+        Need(kind=NeedKind.LIBRARY, name="ncurses"),
+    )
+
+
+def test_the_configure_error_itself_is_asked_after_the_checks() -> None:
+    log = 'checking for library containing event_init... no\nconfigure: error: "libevent not found"\n'
+    match = next(one for one in diagnose(log, "autotools") if one.rule.name == "missing-for-configure")
+    assert match.needs(log)[-1] == Need(kind=NeedKind.WORDS, name='"libevent not found"')
+
+
+def test_rendered_words_repeat_for_each_name_and_others_do_not() -> None:
+    change = render(Tweak(compiler_drop=("{name}", "-x"), compiler_add=("-l{name}",)), ("a", "b"))
+    assert change.compiler_drop == ("a", "b", "-x")
+    assert change.compiler_add == ("-la", "-lb")
+
+
+def test_options_keep_earlier_fixes_and_repeat_nothing() -> None:
+    options = BuildOptions(jobs=4).with_fix("one", Tweak(compiler_add=("-fPIC",), jobs=1))
+    again = options.with_fix("two", Tweak(compiler_add=("-fPIC", "-lm")))
+    assert again.tweak.compiler_add == ("-fPIC", "-lm")
+    assert again.jobs == 1
+    assert again.fixes == ("one", "two")
+
+
+def test_every_stop_has_a_reason_and_every_change_changes_something() -> None:
+    for rule in RULES:
+        if isinstance(rule.fix, Stop):
+            assert rule.fix.reason
+        elif isinstance(rule.fix, Change):
+            assert rule.fix.change != Tweak()
+        else:
+            assert isinstance(rule.fix, Install)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_a_rule_is_quick_on_hostile_output(rule: Rule) -> None:
+    hostile = (
+        ("error: " * 2000 + "\n")
+        + ("a" * 20_000 + "\n")
+        + (" " * 20_000 + "\n")
+        + ("-- checking for x " * 2000)
+        + ("\n" * 5000)
+    )
+    began = time.process_time()
+    list(diagnose(hostile, rule.builders[0] if rule.builders else "make", [rule]))
+    assert time.process_time() - began < 5

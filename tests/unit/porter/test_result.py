@@ -1,0 +1,172 @@
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from pytest_atesor.core.outcome import Cause, Verdict
+from pytest_atesor.core.plan import Platform, Target
+from pytest_atesor.porter.elf import ElfFacts, ElfType
+from pytest_atesor.porter.package import package_name, write_package
+from pytest_atesor.porter.phases import Phase
+from pytest_atesor.porter.result import Report, copy_artifacts, format_result, safe_path, write_result
+from pytest_atesor.porter.scan import Artifact, scan_tree
+from pytest_atesor.porter.settings import Settings
+from pytest_atesor.porter.tree import read_tree
+from pytest_atesor.porter.verdict import Outcome, failed
+
+_SCHEMA = Path(__file__).parents[3] / "pytest_atesor/core/schemas/result_v1.schema.json"
+_VERIFIED = Outcome(verdict=Verdict.VERIFIED, cause=None, reason="", exit_code=0)
+_SOURCE = {
+    "url": "https://github.com/o/r",
+    "url_used": "deb:r",
+    "kind": "deb",
+    "commit": None,
+    "sha256": "0" * 64,
+}
+
+
+def _artifact(path: str) -> Artifact:
+    facts = ElfFacts(
+        type=ElfType.EXECUTABLE,
+        machine="riscv",
+        bits=64,
+        little_endian=True,
+        float_abi="double",
+        compressed=True,
+        abi="lp64d",
+        interpreter="/lib/ld.so",
+        needed=("libc.so.6",),
+        stripped=False,
+        has_content=True,
+        architecture="rv64i2p1",
+    )
+    return Artifact(path=path, size_bytes=4, type="executable", sha256="0" * 64, facts=facts)
+
+
+def test_a_result_is_valid_against_the_schema() -> None:
+    report = Report(
+        outcome=_VERIFIED,
+        source=_SOURCE,
+        build_system="make",
+        phases=(Phase(name="fetch", duration_s=0.5, status="ok"),),
+        artifacts=(_artifact("build/x/tool"),),
+        metrics={"attempts": 1},
+        notes=("a note",),
+    )
+    document = json.loads(format_result(report))
+    Draft202012Validator(json.loads(_SCHEMA.read_text())).validate(document)
+    assert document["artifacts"][0]["abi"] == "lp64d"
+    assert document["verdict"] == "verified"
+
+
+def test_hostile_names_and_texts_are_sanitized() -> None:
+    report = Report(
+        outcome=failed(Cause.BUILD, "bad \x1b[31mthing\nsecond line\x00"),
+        source=_SOURCE,
+        artifacts=(_artifact("build/a\nb/\udcff\x1b]0;t\x07" + "x" * 3000),),
+        notes=("\u202eevil",),
+    )
+    text = format_result(report)
+    assert text.isascii()
+    document = json.loads(text)
+    assert document["reason"] == "bad thing second line"
+    assert "\n" not in document["artifacts"][0]["path"]
+    assert len(document["artifacts"][0]["path"]) <= 1000
+
+
+def test_long_lists_are_cut_and_counted() -> None:
+    report = Report(
+        outcome=_VERIFIED, source=_SOURCE, artifacts=tuple(_artifact(f"build/{n}") for n in range(600))
+    )
+    document = json.loads(format_result(report))
+    assert len(document["artifacts"]) == 500
+    assert document["notes"] == ["100 more artifacts are not listed"]
+
+
+def test_a_result_replaces_the_old_one_and_leaves_nothing_else(tmp_path: Path) -> None:
+    write_result(tmp_path, "old")
+    write_result(tmp_path, "new")
+    assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("result.json", "new")]
+
+
+@pytest.mark.parametrize(
+    ("path", "safe"),
+    [
+        ("stage/usr/lib/libz.so.1", "stage/usr/lib/libz.so.1"),
+        ("../../etc/passwd", "etc/passwd"),
+        ("/abs", "abs"),
+        ("", "artifact"),
+    ],
+)
+def test_paths_stay_below_their_directory(path: str, safe: str) -> None:
+    assert safe_path(path) == safe
+
+
+@pytest.mark.parametrize("path", ["a\nb", "\udcff", "-rf", "x" * 300, "/".join("d" * 60), "a b"], ids=repr)
+def test_hostile_paths_become_harmless_and_stay_distinct(path: str) -> None:
+    made = safe_path(path)
+    assert made.isascii()
+    assert not [part for part in made.split("/") if part.startswith("-") or len(part) > 120]
+    assert safe_path(path + "\u00e9") != made
+
+
+def test_artifacts_are_copied_by_content_and_a_swapped_file_is_not(tmp_path: Path, elf: "object") -> None:
+    root = tmp_path / "w"
+    (root / "stage").mkdir(parents=True)
+    for name in ("good", "bad"):
+        (root / "stage" / name).write_bytes(elf(flags=5 if name == "good" else 4))  # type: ignore[operator]  # a fixture
+    scan = scan_tree(read_tree(root), frozenset())
+    (root / "stage/bad").unlink()
+    (root / "stage/bad").symlink_to("/etc/passwd")
+    copies = copy_artifacts(scan.products, root, tmp_path / "out")
+    assert copies == {"stage/good": "stage/good"}
+    assert [one.name for one in (tmp_path / "out/stage").iterdir()] == ["good"]
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("https://github.com/madler/zlib.git", "madler-zlib-20260102-030405-debian.zip"),
+        ("https://example.org/x/y-1.0.tar.gz", None),
+        ("::", "local-package-20260102-030405-debian.zip"),
+    ],
+    ids=["git", "tarball", "neither"],
+)
+def test_the_zip_is_named_after_owner_and_repository(url: str, name: str | None) -> None:
+    made = package_name(url, "debian", "20260102-030405")
+    assert "/" not in made
+    assert made.endswith("-20260102-030405-debian.zip")
+    assert name is None or made == name
+
+
+def test_the_zip_has_a_manifest_and_regular_files_only(tmp_path: Path, elf: "object") -> None:
+    workspace = tmp_path / "w"
+    (workspace / "stage").mkdir(parents=True)
+    (workspace / "stage/tool").write_bytes(elf(kind=2))  # type: ignore[operator]  # a fixture
+    Path(workspace / "stage/link").symlink_to("/etc/passwd")
+    scan = scan_tree(read_tree(workspace), frozenset())
+    settings = Settings(
+        url="https://github.com/o/r",
+        ref=None,
+        mirrors=(),
+        max_attempts=1,
+        force=True,
+        container="c",
+        platform=Platform.DEBIAN,
+        target=Target.QEMU,
+        package=True,
+        engine="auto",
+        attempt_directory=None,
+        kill_at=None,
+    )
+    path = write_package(
+        tmp_path, settings, Report(outcome=_VERIFIED, source=_SOURCE, artifacts=scan.products), workspace
+    )
+    assert [one.name for one in (tmp_path / "workspace/packages").iterdir()] == [path.name]
+    with zipfile.ZipFile(path) as archive:
+        assert sorted(archive.namelist()) == ["artifacts/stage/tool", "manifest.json"]
+        manifest = json.loads(archive.read("manifest.json"))
+    assert manifest["verdict"] == "verified"
+    assert manifest["artifacts"][0]["sha256"] == scan.products[0].sha256

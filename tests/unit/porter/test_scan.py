@@ -1,0 +1,227 @@
+import io
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pytest_atesor.core.outcome import Verdict
+from pytest_atesor.porter.archive import iter_members
+from pytest_atesor.porter.elf import ElfType, read_elf
+from pytest_atesor.porter.scan import Scan, digest_natives, scan_tree
+from pytest_atesor.porter.tree import Limits, Tree, open_inside, read_tree
+from pytest_atesor.porter.verdict import decide_verdict
+
+_X86_64, _REL, _EXEC = 62, 1, 2
+Make = Callable[..., bytes]
+MakeTree = Callable[..., Tree]
+
+
+@pytest.mark.parametrize(
+    ("flags", "abi", "compressed"),
+    [
+        (0x0, "lp64", False),
+        (0x5, "lp64d", True),
+        (0x4, "lp64d", False),
+        (0x3, "lp64f", True),
+        (0x6, "lp64q", False),
+    ],
+    ids=["soft", "double-compressed", "double", "single-compressed", "quad"],
+)
+def test_the_abi_is_read_from_the_flags(elf: Make, flags: int, abi: str, compressed: object) -> None:
+    facts = read_elf(io.BytesIO(elf(flags=flags)))
+    assert facts is not None
+    assert (facts.abi, facts.compressed, facts.is_riscv64) == (abi, compressed, True)
+
+
+def test_a_position_independent_program_is_an_executable(elf: Make) -> None:
+    facts = read_elf(io.BytesIO(elf(interpreter=b"/lib/ld-linux-riscv64-lp64d.so.1")))
+    assert facts is not None
+    assert facts.type is ElfType.EXECUTABLE
+    assert facts.interpreter == "/lib/ld-linux-riscv64-lp64d.so.1"
+
+
+@given(at=st.integers(0, 200), byte=st.integers(0, 255))
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_broken_elf_file_never_raises(elf: Make, at: int, byte: int) -> None:
+    data = bytearray(elf(interpreter=b"/lib/x"))
+    data[at % len(data)] = byte
+    read_elf(io.BytesIO(bytes(data)))
+    read_elf(io.BytesIO(bytes(data[:at])))
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("bin/tool", {"kind": _EXEC}),
+        ("lib/libx.so.1", {}),
+    ],
+    ids=["executable", "shared-object"],
+)
+def test_a_linked_riscv64_file_is_a_product(
+    make_tree: MakeTree, elf: Make, name: str, options: dict[str, int]
+) -> None:
+    scan = scan_tree(make_tree({name: elf(**options)}), frozenset())
+    assert [one.path for one in scan.products] == [name]
+    assert decide_verdict(scan).verdict is Verdict.VERIFIED
+
+
+def test_an_archive_with_riscv64_code_is_a_product(make_tree: MakeTree, elf: Make, archive: Make) -> None:
+    content = archive({b"a.o": elf(kind=_REL), b"a_very_long_member_name.o": elf(kind=_REL)})
+    (product,) = scan_tree(make_tree({"libx.a": content}), frozenset()).products
+    assert (product.type, product.members, product.facts.abi) == ("static archive", 2, "lp64d")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(lambda _elf, archive: archive({}), id="no-members"),
+        pytest.param(lambda _elf, archive: archive({b"readme": b"text"}), id="text-only"),
+        pytest.param(
+            lambda elf, archive: archive({b"a.o": elf(kind=_REL, load=False)}), id="objects-without-code"
+        ),
+        pytest.param(lambda elf, archive: archive({b"a.o": elf(kind=_REL)}, magic=b"!<thin>\n"), id="thin"),
+        pytest.param(lambda _elf, _archive: b"!<arch>\n", id="magic-only"),
+    ],
+)
+def test_an_archive_without_code_proves_nothing(
+    make_tree: MakeTree, elf: Make, archive: Make, content: Callable[[Make, Make], bytes]
+) -> None:
+    scan = scan_tree(make_tree({"libx.a": content(elf, archive)}), frozenset())
+    assert scan.products == ()
+    assert scan.empty == ("libx.a",)
+
+
+def test_files_for_another_processor_never_pass(make_tree: MakeTree, elf: Make, archive: Make) -> None:
+    scan = scan_tree(
+        make_tree({
+            "gen": elf(machine=_X86_64, kind=_EXEC),
+            "libh.a": archive({b"a.o": elf(machine=_X86_64, kind=_REL)}),
+        }),
+        frozenset(),
+    )
+    outcome = decide_verdict(scan)
+    assert outcome.exit_code == 3
+    assert "another processor" in outcome.reason
+    assert dict(scan.foreign) == {"gen": "x86-64", "libh.a": "x86-64"}
+
+
+def test_a_file_that_was_there_before_the_build_proves_nothing_even_as_a_copy(
+    make_tree: MakeTree, elf: Make
+) -> None:
+    before = digest_natives(make_tree({"prebuilt/lib.so": elf()}))
+    scan = scan_tree(make_tree({"out/copy.so": elf()}), before)
+    assert scan.products == ()
+    assert set(scan.prebuilt) == {"prebuilt/lib.so", "out/copy.so"}
+    assert "before the build" in decide_verdict(scan).reason
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "b/CMakeFiles/3.31.6/CompilerIdC/a.out",
+        "b/CMakeFiles/CMakeScratch/x/cmTC_1",
+        "conftest",
+        "sub/conftest.dir/x",
+        "b/meson-private/sanitycheckc.exe",
+        "target/riscv64gc-unknown-linux-gnu/release/deps/libx-0123456789abcdef.so",
+        "target/release/build/x-0123/build-script-build",
+    ],
+)
+def test_probes_of_build_systems_are_no_products(make_tree: MakeTree, elf: Make, name: str) -> None:
+    assert scan_tree(make_tree({name: elf(kind=_EXEC)}), frozenset()).products == ()
+
+
+def test_objects_alone_are_unverified_and_counted(make_tree: MakeTree, elf: Make) -> None:
+    scan = scan_tree(make_tree({"a.o": elf(kind=_REL), "b.o": elf(kind=_REL, flags=4)}), frozenset())
+    assert scan.objects == 2
+    assert "2 object file(s)" in decide_verdict(scan).reason
+
+
+def test_a_32_bit_file_is_no_proof(make_tree: MakeTree, elf: Make) -> None:
+    assert scan_tree(make_tree({"x": elf(bits=32)}), frozenset()).products == ()
+
+
+def test_nothing_native_is_unverified_with_the_missing_proof() -> None:
+    outcome = decide_verdict(Scan(products=(), files=3))
+    assert (outcome.verdict, outcome.exit_code) == (Verdict.UNVERIFIED, 3)
+    assert "nothing native" in outcome.reason
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(
+            b"!<arch>\n" + b"a.o/            0           0     0     644     9999999999`\nxx",
+            id="size-beyond-the-end",
+        ),
+        pytest.param(
+            b"!<arch>\n" + b"a.o/            0           0     0     644     -4        `\nxx",
+            id="negative-size",
+        ),
+        pytest.param(
+            b"!<arch>\n" + b"#1/99999        0           0     0     644     4         `\nabcd",
+            id="bsd-name-beyond",
+        ),
+        pytest.param(b"!<arch>\n" + b"x" * 60, id="no-header"),
+        pytest.param(b"!<arch>\n\0", id="cut"),
+    ],
+)
+def test_a_hostile_archive_ends_quietly(data: bytes) -> None:
+    assert list(iter_members(io.BytesIO(data))) == []
+
+
+def test_long_and_bsd_names_are_read(archive: Make) -> None:
+    bsd = b"!<arch>\n#1/8            0           0     0     644     10        `\nname.o\0\0hi"
+    assert [(one.name, one.read(io.BytesIO(bsd))) for one in iter_members(io.BytesIO(bsd))] == [
+        (b"name.o", b"hi")
+    ]
+    data = archive({b"a_very_long_member_name.o": b"x"})
+    assert [one.name for one in iter_members(io.BytesIO(data))] == [b"a_very_long_member_name.o"]
+
+
+def test_symlinks_are_not_followed(tmp_path: Path, elf: Make) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "lib.so").write_bytes(elf())
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "link.so").symlink_to(outside / "lib.so")
+    (root / "dir").symlink_to(outside)
+    tree = read_tree(root)
+    assert dict(tree.files) == {}
+    with pytest.raises(OSError, match=r"."), open_inside(root, "dir/lib.so"):
+        pass
+    with pytest.raises(OSError, match=r"."), open_inside(root, "../outside/lib.so"):
+        pass
+
+
+def test_hostile_names_and_special_files_survive(tmp_path: Path) -> None:
+    for name in (b"new\nline", b"\xff\xfe", b"x" * 250, b"\x1b[31m"):
+        Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name)).write_bytes(b"data")
+    os.mkfifo(tmp_path / "pipe")
+    tree = read_tree(tmp_path)
+    assert len(tree.files) == 4
+    assert tree.text("pipe") == ""
+
+
+def test_depth_and_number_of_entries_are_bounded(tmp_path: Path) -> None:
+    deep = tmp_path
+    for _ in range(30):
+        deep /= "d"
+        deep.mkdir()
+    (deep / "f").write_text("x")
+    cut = read_tree(tmp_path, Limits(depth=10))
+    assert cut.cut == 1
+    assert not cut.files
+    for number in range(20):
+        (tmp_path / f"f{number}").write_text("x")
+    assert read_tree(tmp_path, Limits(entries=5)).cut > 0
+
+
+def test_only_the_directories_asked_for_are_listed(make_tree: MakeTree, tmp_path: Path) -> None:
+    make_tree({"stage/a": "x", "build/p/b": "x", "src/p/c": "x"})
+    tree = read_tree(tmp_path / "tree", below=("stage", "build/p", "missing"))
+    assert sorted(tree.files) == ["build/p/b", "stage/a"]

@@ -1,0 +1,138 @@
+from collections.abc import Callable
+
+import pytest
+
+from pytest_atesor.core.attempt import AttemptRecord
+from pytest_atesor.core.events import AttemptEnded, AttemptStarted, CasesSelected, CasesSkipped, Event
+from pytest_atesor.core.ledger import Counts, Ledger, fold_events
+from pytest_atesor.core.outcome import Cause, Status
+from pytest_atesor.core.plan import Plan
+from pytest_atesor.reports.table import format_headline, format_report
+
+PlanFactory = Callable[..., Plan]
+RecordFactory = Callable[..., AttemptRecord]
+AT = "2026-01-02T03:04:05Z"
+
+
+@pytest.fixture
+def ledger(make_plan: PlanFactory, make_record: RecordFactory) -> Ledger:
+    names = ("zlib", "gron", "anew", "libsigc++", "stuck", "late", "never")
+    records = [
+        make_record("zlib"),
+        make_record(
+            "gron", Status.FAIL, Cause.BUILD, reason="main.go:7:2: undefined: fetch", duration_s=3.21
+        ),
+        make_record("anew", Status.UNVERIFIED, None, reason="no riscv64 output was found", duration_s=100.0),
+        make_record("libsigc++", Status.FAIL, Cause.ENVIRONMENT, reason="no space is left on the device"),
+        make_record("stuck", Status.TIMEOUT, Cause.BUILD, reason="stopped after 1800 s", duration_s=1800.04),
+    ]
+    events: list[Event] = [
+        CasesSelected(at=AT, case_ids=names),
+        *(AttemptEnded(at=AT, record=record) for record in records),
+        AttemptStarted(at=AT, case_id="late", attempt_id="001", slot="base-w2", worker="gw1"),
+        CasesSkipped(at=AT, case_ids=("never",), reason="the batch was stopped", cause=Cause.INTERRUPTED),
+    ]
+    return fold_events(make_plan(*names, "apart"), events)
+
+
+def test_the_report_at_100_columns(ledger: Ledger) -> None:
+    assert (
+        format_report(ledger, width=100)
+        == """\
+PACKAGE    STATUS      SECONDS  CAUSE        DETAILS
+zlib       PASS           12.3               output/batch_logs/zlib.log
+gron       FAIL            3.2  build        main.go:7:2: undefined: fetch
+                                             output/batch_logs/gron.log
+anew       UNVERIFIED    100.0               no riscv64 output was found
+                                             output/batch_logs/anew.log
+libsigc++  FAIL           12.3  environment  no space is left on the device
+                                             output/batch_logs/libsigc++.log
+stuck      TIMEOUT      1800.0  build        stopped after 1800 s
+                                             output/batch_logs/stuck.log
+late       running
+never      SKIPPED              interrupted  the batch was stopped
+
+7 packages: 1 PASS, 1 UNVERIFIED, 2 FAIL, 1 TIMEOUT, 1 SKIPPED, 1 without an outcome
+pass rate 1/5 = 20.0 %, verified passes only
+1 FAIL of the environment: the package is not to blame, run it again
+1 of 8 planned cases were not selected"""
+    )
+
+
+def test_the_table_at_60_columns_loses_nothing(ledger: Ledger) -> None:
+    table = format_report(ledger, width=60).split("\n\n")[0]
+    assert max(map(len, table.splitlines())) <= 60
+    assert (
+        table
+        == """\
+PACKAGE    STATUS      SECONDS  DETAILS
+zlib       PASS           12.3  output/batch_logs/zlib.log
+gron       FAIL            3.2  build: main.go:7:2:
+                                undefined: fetch
+                                output/batch_logs/gron.log
+anew       UNVERIFIED    100.0  no riscv64 output was found
+                                output/batch_logs/anew.log
+libsigc++  FAIL           12.3  environment: no space is
+                                left on the device
+                                output/batch_logs/libsigc++.
+                                log
+stuck      TIMEOUT      1800.0  build: stopped after 1800 s
+                                output/batch_logs/stuck.log
+late       running
+never      SKIPPED              interrupted: the batch was
+                                stopped"""
+    )
+
+
+@pytest.mark.parametrize("width", [1, 40, 60, 80, 120, 200])
+def test_long_and_wide_names_fit_and_are_folded_whole(
+    make_plan: PlanFactory, make_record: RecordFactory, width: int
+) -> None:
+    name = "abcdefghij" * 10
+    record = make_record(name, Status.FAIL, Cause.OUTPUT_LIMIT, reason="w" * 199 + " 日本語のエラー " * 9)
+    report = format_report(fold_events(make_plan(name), [AttemptEnded(at=AT, record=record)]), width=width)
+    table = report.split("\n\n")[0]
+    first_column = "".join(line.split(" ")[0] for line in table.splitlines()[1:])
+    assert first_column == name
+    assert all(len(line) <= max(width, 40) for line in table.splitlines())
+
+
+def test_a_strangers_text_cannot_touch_the_terminal(
+    make_plan: PlanFactory, make_record: RecordFactory
+) -> None:
+    record = make_record(
+        "zlib", Status.FAIL, Cause.BUILD, reason="\x1b[2J[bold]error[/bold] :smile:\r\n\x07next\u202e"
+    )
+    report = format_report(fold_events(make_plan("zlib"), [AttemptEnded(at=AT, record=record)]), width=120)
+    assert "[bold]error[/bold] :smile: next<U+202E>" in report
+    assert report.isprintable() or not set(report) - set("\n") & {chr(code) for code in range(32)}
+
+
+def test_colour_only_on_request(ledger: Ledger) -> None:
+    assert "\x1b" not in format_report(ledger, width=80)
+    assert "\x1b[32mPASS" in format_report(ledger, width=80, color=True)
+
+
+def test_a_batch_of_nothing_says_so(make_plan: PlanFactory) -> None:
+    report = format_report(Ledger(make_plan()), width=80)
+    assert (
+        report
+        == "0 packages: 0 PASS, 0 UNVERIFIED, 0 FAIL, 0 TIMEOUT, 0 SKIPPED\npass rate: none, no package ran"
+    )
+
+
+@pytest.mark.parametrize(
+    ("passed", "failed", "rate"),
+    [
+        pytest.param(7, 1, "7/8 = 87.5 %", id="seven-of-eight"),
+        pytest.param(8, 0, "8/8 = 100.0 %", id="all"),
+        pytest.param(0, 8, "0/8 = 0.0 %", id="none"),
+        pytest.param(2, 1, "2/3 = 66.7 %", id="rounded"),
+        pytest.param(4999, 1, "4999/5000 = 99.9 %", id="never-100-with-a-fail"),
+        pytest.param(1, 4999, "1/5000 = 0.1 %", id="never-0-with-a-pass"),
+    ],
+)
+def test_the_pass_rate_is_honest(passed: int, failed: int, rate: str) -> None:
+    by_status = dict.fromkeys(Status, 0) | {Status.PASS: passed, Status.FAIL: failed}
+    counts = Counts(by_status=by_status, environment=0, ran=passed + failed, open=0)
+    assert format_headline(counts).splitlines()[1] == f"pass rate {rate}, verified passes only"

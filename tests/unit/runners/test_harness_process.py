@@ -1,0 +1,176 @@
+"""What run_child promises about the process it runs in: memory, signals, limits, and its sudden death."""
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HARNESS = """
+import json, os, resource, signal, sys, time
+from pathlib import Path
+from pytest_atesor.runners.process import ChildSpec, run_child
+from pytest_atesor.runners.stop import KILL_NOW, TERMINATE, StopFlag
+
+settings = json.loads(sys.argv[1])
+if "file_limit" in settings:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (settings["file_limit"], settings["file_limit"]))
+stop = StopFlag()
+signal.signal(signal.SIGINT, lambda number, frame: stop.raise_to(KILL_NOW if stop.level else TERMINATE))
+signal.signal(signal.SIGTERM, lambda number, frame: stop.raise_to(KILL_NOW if stop.level else TERMINATE))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+end = run_child(
+    ChildSpec(
+        argv=("bash", "-c", settings["script"]),
+        env=dict(os.environ),
+        cwd=Path.cwd(),
+        log_path=Path("run.log"),
+        deadline=time.monotonic() + 120,
+    ),
+    stop=stop,
+)
+grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+print(json.dumps({
+    "exit_code": end.exit_code, "signal": end.signal,
+    "interrupted": end.interrupted, "timed_out": end.timed_out,
+    "log_bytes": end.log_bytes, "dropped_bytes": end.dropped_bytes, "log_error": end.log_error,
+    "grown_kib": grown,
+}))
+"""
+
+PROMPT_S = 5.0
+LAST_RESORT_S = 60.0
+
+
+class Harness:
+    """A Python process that runs one child; its children say by a FIFO that they are ready."""
+
+    def __init__(self, directory: Path, script: str, **settings: object) -> None:
+        self._directory = directory
+        self._fifo = directory / "ready"
+        os.mkfifo(self._fifo)
+        argument = json.dumps({"script": script, **settings})
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", HARNESS, argument],
+            cwd=directory,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+
+    def wait_until_ready(self) -> tuple[int, ...]:
+        """Return the process ids that the child wrote into the FIFO ``ready``."""
+        return tuple(map(int, self._fifo.read_text().split()))
+
+    def finish(self) -> Any:
+        """Return the facts that the harness printed."""
+        output, _ = self.process.communicate(timeout=LAST_RESORT_S)
+        return json.loads(output)
+
+
+@pytest.fixture
+def harnesses() -> Iterator[list[Harness]]:
+    """Those started; ended whatever the test did."""
+    started: list[Harness] = []
+    yield started
+    for harness in started:
+        harness.process.kill()
+        harness.process.communicate()
+
+
+def wait_for_end(descriptors: list[int]) -> bool:
+    """Wait until every process behind these pidfds has ended."""
+    until = time.monotonic() + LAST_RESORT_S
+    poll = select.poll()
+    for descriptor in descriptors:
+        poll.register(descriptor, select.POLLIN)
+    waiting = set(descriptors)
+    while waiting and (left := until - time.monotonic()) > 0:
+        for descriptor, _ in poll.poll(left * 1000):
+            poll.unregister(descriptor)
+            waiting.discard(descriptor)
+    return not waiting
+
+
+TREE = """
+exec 9>ready
+bash -c 'trap "" TERM; echo $$ >&9; exec 9>&-; sleep 600; sleep 600' &
+setsid bash -c 'trap "" TERM; echo $$ >&9; exec 9>&-; sleep 600; sleep 600' &
+(env -i setsid bash -c 'echo $$ >&9; exec 9>&-; sleep 600; sleep 600' &)
+echo $$ >&9
+exec 9>&-
+wait
+"""
+
+
+def test_a_killed_harness_takes_the_whole_tree_with_it(tmp_path: Path, harnesses: list[Harness]) -> None:
+    harness = Harness(tmp_path, TREE)
+    harnesses.append(harness)
+    pids = harness.wait_until_ready()
+    assert len(pids) == 4
+    descriptors = [os.pidfd_open(pid) for pid in pids]
+    try:
+        harness.process.send_signal(signal.SIGKILL)
+        assert wait_for_end(descriptors)
+    finally:
+        for descriptor in descriptors:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+            os.close(descriptor)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["INT", "TERM"])
+def test_a_signal_to_the_harness_ends_an_obedient_child_promptly(
+    tmp_path: Path, harnesses: list[Harness], number: signal.Signals
+) -> None:
+    harness = Harness(tmp_path, "echo $$ >ready; exec sleep 600")
+    harnesses.append(harness)
+    harness.wait_until_ready()
+    asked = time.monotonic()
+    harness.process.send_signal(number)
+    end = harness.finish()
+    assert time.monotonic() - asked < PROMPT_S
+    assert (end["interrupted"], end["timed_out"], end["signal"]) == (True, False, signal.SIGTERM)
+
+
+def test_a_second_signal_kills_a_child_that_ignores_the_first(
+    tmp_path: Path, harnesses: list[Harness]
+) -> None:
+    os.mkfifo(tmp_path / "asked")
+    script = 'trap "echo >asked" TERM; echo $$ >ready; while :; do sleep 600 & wait; done'
+    harness = Harness(tmp_path, script)
+    harnesses.append(harness)
+    harness.wait_until_ready()
+    harness.process.send_signal(signal.SIGINT)
+    (tmp_path / "asked").read_bytes()
+    insisted = time.monotonic()
+    harness.process.send_signal(signal.SIGINT)
+    end = harness.finish()
+    assert time.monotonic() - insisted < PROMPT_S
+    assert (end["interrupted"], end["signal"]) == (True, signal.SIGKILL)
+
+
+def test_a_line_of_200_megabytes_needs_little_memory(tmp_path: Path, harnesses: list[Harness]) -> None:
+    harness = Harness(tmp_path, "head -c 200000000 /dev/zero | tr '\\0' x")
+    harnesses.append(harness)
+    end = harness.finish()
+    assert (end["exit_code"], end["log_bytes"] + end["dropped_bytes"]) == (0, 200_000_000)
+    assert end["log_bytes"] == 64 * 1024 * 1024
+    assert end["grown_kib"] < 24 * 1024
+
+
+def test_a_file_size_limit_is_a_full_disk_too(tmp_path: Path, harnesses: list[Harness]) -> None:
+    harness = Harness(tmp_path, "seq 100000; exit 3", file_limit=100_000)
+    harnesses.append(harness)
+    end = harness.finish()
+    assert (end["exit_code"], end["log_error"]) == (3, "File too large")
+    assert (end["log_bytes"], end["dropped_bytes"]) == (100_000, 488_895)
+    assert (tmp_path / "run.log").read_bytes().startswith(b"1\n2\n3\n")

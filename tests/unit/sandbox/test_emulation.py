@@ -1,0 +1,83 @@
+import io
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from elftools.elf.elffile import ELFFile
+
+from pytest_atesor.sandbox.emulation import RISCV64_PROGRAM, explain_binfmt, is_runnable, read_handlers
+
+HANDLER = """enabled
+interpreter /usr/libexec/qemu-binfmt/riscv64-binfmt-P
+flags: {flags}
+offset 0
+magic 7f454c460201010000000000000000000200{machine}00
+mask ffffffffffffff00fffffffffffffffffeffffff
+"""
+GOOD = HANDLER.format(flags="PF", machine="f3")
+
+
+def test_the_probe_program_is_a_riscv64_executable() -> None:
+    elf = ELFFile(io.BytesIO(RISCV64_PROGRAM))
+    assert (elf.get_machine_arch(), elf.elfclass, elf.little_endian) == ("RISC-V", 64, True)
+    assert elf.header["e_type"] == "ET_EXEC"
+    assert next(elf.iter_segments())["p_type"] == "PT_LOAD"
+
+
+@pytest.mark.parametrize(
+    ("program", "runnable"),
+    [(b"#!/bin/sh\nexit 0\n", True), (b"#!/bin/sh\nexit 1\n", False), (b"\x7fELF nothing", False)],
+    ids=["runs", "fails", "is-no-program"],
+)
+def test_runnable_means_run_with_exit_code_0(program: bytes, *, runnable: bool) -> None:
+    assert is_runnable(program) is runnable
+
+
+@pytest.mark.parametrize(
+    "handlers",
+    [
+        {"status": "enabled\n", "qemu-riscv64": GOOD},
+        {"status": "enabled\n", "qemu-arm": HANDLER.format(flags="P", machine="28"), "mine": GOOD},
+        {"status": "enabled\n", "old": HANDLER.format(flags="P", machine="f3"), "qemu-riscv64": GOOD},
+    ],
+    ids=["alone", "under-another-name", "beside-an-unusable-one"],
+)
+def test_a_handler_that_serves_containers_is_fine(handlers: Mapping[str, str]) -> None:
+    assert explain_binfmt(handlers) is None
+
+
+@pytest.mark.parametrize(
+    ("handlers", "fix"),
+    [
+        pytest.param(None, "mount -t binfmt_misc binfmt_misc /proc/sys/fs/binfmt_misc", id="not-mounted"),
+        pytest.param({"status": "disabled\n", "qemu-riscv64": GOOD}, "echo 1 >", id="switched-off"),
+        pytest.param({"status": "enabled\n"}, "apt-get install qemu-user-static binfmt-support", id="absent"),
+        pytest.param(
+            {"status": "enabled\n", "qemu-arm": HANDLER.format(flags="PF", machine="28")},
+            "update-binfmts --enable qemu-riscv64",
+            id="other-architecture",
+        ),
+        pytest.param(
+            {"status": "enabled\n", "qemu-riscv64": GOOD.replace("enabled", "disabled")},
+            "update-binfmts --enable qemu-riscv64",
+            id="disabled",
+        ),
+        pytest.param(
+            {"status": "enabled\n", "qemu-riscv64": HANDLER.format(flags="P", machine="f3")},
+            "without the F flag",
+            id="not-for-containers",
+        ),
+    ],
+)
+def test_each_fault_is_named_with_its_fix(handlers: Mapping[str, str] | None, fix: str) -> None:
+    problem = explain_binfmt(handlers)
+    assert problem is not None
+    assert fix in problem
+    assert "\n" not in problem
+
+
+def test_handlers_are_read_from_the_directory(tmp_path: Path) -> None:
+    assert read_handlers(tmp_path) is None
+    for name, text in (("status", "enabled\n"), ("register", "secret"), ("qemu-riscv64", GOOD)):
+        (tmp_path / name).write_text(text)
+    assert read_handlers(tmp_path) == {"status": "enabled\n", "qemu-riscv64": GOOD}

@@ -1,0 +1,110 @@
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+from sandbox_fakes import FakeEngine
+
+from pytest_atesor.core.plan import Platform
+from pytest_atesor.errors import SetupError
+from pytest_atesor.sandbox.image import ensure_image, is_current
+from pytest_atesor.sandbox.recipe import LABEL_RECIPE, format_labels, host_architecture, read_recipe_digest
+
+DEBIAN = "localhost/pytest-atesor-sandbox:debian"
+ALPINE = "localhost/pytest-atesor-sandbox:alpine"
+NOW_S = 1_000_000_000
+NEW = "go=1.27.0\ncargo=1.96.0\n"
+OLD = "go=1.24.0\ncargo=1.96.0\n"
+
+
+def current_labels(platform: Platform = Platform.DEBIAN) -> dict[str, str]:
+    digest = read_recipe_digest(platform, host_architecture())
+    return format_labels(digest=digest, created_s=int(time.time()), versions=NEW)
+
+
+@pytest.mark.parametrize(
+    ("created_s", "versions", "digest", "current"),
+    [
+        pytest.param(0, NEW, "d", True, id="new-tools"),
+        pytest.param(0, NEW, "other", False, id="another-recipe"),
+        pytest.param(0, OLD, "d", False, id="old-tools"),
+        pytest.param(NOW_S - 3600, OLD, "d", True, id="old-tools-made-today"),
+        pytest.param(NOW_S - 90_000, OLD, "d", False, id="old-tools-made-yesterday"),
+        pytest.param(0, "", "d", True, id="versions-unknown"),
+    ],
+)
+def test_an_image_is_current_by_recipe_and_tools(
+    created_s: int, versions: str, digest: str, *, current: bool
+) -> None:
+    labels = format_labels(digest=digest, created_s=created_s, versions=versions)
+    assert is_current(labels, "d", now_s=NOW_S) is current
+
+
+@pytest.mark.parametrize("labels", [None, {}], ids=["absent", "unlabelled"])
+def test_an_image_without_our_labels_is_not_current(labels: dict[str, str] | None) -> None:
+    assert not is_current(labels, "d", now_s=NOW_S)
+
+
+def test_a_current_image_is_used_at_once(tmp_path: Path) -> None:
+    engine = FakeEngine(images={DEBIAN: current_labels()})
+    lines: list[str] = []
+    assert ensure_image(engine, Platform.DEBIAN, state=tmp_path, progress=lines.append) == DEBIAN
+    assert (engine.calls, lines) == ([], [])
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_registry_that_answers_is_used(tmp_path: Path) -> None:
+    engine = FakeEngine(offered=True, images={ALPINE: {"old": "1"}})
+    ensure_image(engine, Platform.ALPINE, state=tmp_path, progress=lambda _line: None)
+    assert engine.images[ALPINE][LABEL_RECIPE] == read_recipe_digest(Platform.ALPINE, host_architecture())
+    assert engine.calls[:2] == ["offered? alpine:3.22 15", f"build {ALPINE}"]
+    assert engine.calls[2].startswith("remove image id-")
+
+
+def test_alpine_without_a_registry_is_a_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match=r"no registry offers alpine:3.22 to fake.*--atesor-platform debian"):
+        ensure_image(FakeEngine(), Platform.ALPINE, state=tmp_path, progress=lambda _line: None)
+
+
+def test_a_build_that_fails_names_its_log_and_can_be_tried_again(tmp_path: Path) -> None:
+    engine = FakeEngine(offered=True, broken_build=True)
+    with pytest.raises(SetupError, match="alpine image cannot be built"):
+        ensure_image(engine, Platform.ALPINE, state=tmp_path, progress=lambda _line: None)
+    engine.broken_build = False
+    ensure_image(engine, Platform.ALPINE, state=tmp_path, progress=lambda _line: None)
+    assert ALPINE in engine.images
+
+
+def test_a_kept_archive_is_loaded_instead_of_built(tmp_path: Path) -> None:
+    digest = read_recipe_digest(Platform.DEBIAN, host_architecture())
+    archive = tmp_path / "images" / f"debian-{digest[:16]}.tar.zst"
+    archive.parent.mkdir()
+    archive.write_text("whole")
+    engine = FakeEngine()
+    ensure_image(engine, Platform.DEBIAN, state=tmp_path, progress=lambda _line: None)
+    assert engine.calls == [f"load {archive.name}"]
+
+
+def test_those_who_come_second_wait_and_say_so(tmp_path: Path) -> None:
+    engine = FakeEngine()
+    (tmp_path / "images").mkdir()
+    lock = FileLock(tmp_path / "images" / "debian.lock")
+    waiting = threading.Event()
+    lines: list[str] = []
+
+    def progress(line: str) -> None:
+        lines.append(line)
+        waiting.set()
+
+    other = threading.Thread(
+        target=ensure_image, args=(engine, Platform.DEBIAN), kwargs={"state": tmp_path, "progress": progress}
+    )
+    with lock:
+        other.start()
+        assert waiting.wait(20)
+        engine.images[DEBIAN] = current_labels()
+    other.join(20)
+    assert engine.calls == []
+    assert len(lines) == 1
+    assert "waiting for another process" in lines[0]

@@ -1,0 +1,58 @@
+import resource
+
+import pytest
+
+from pytest_atesor.errors import SetupError
+from pytest_atesor.sandbox.engines.podman import decide_runtime, has_hybrid_cgroups, plan_ulimits
+
+V1 = "30 25 0:26 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory"
+V2 = "31 25 0:27 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw"
+OTHER = "32 25 0:28 / /cgroup/cgroup2 rw - tmpfs cgroup rw"
+
+
+@pytest.mark.parametrize(
+    ("mountinfo", "hybrid"),
+    [(V1, False), (V2, False), (f"{V1}\n{V2}\n", True), (f"{V1}\n{OTHER}\n", False)],
+    ids=["v1", "v2", "both", "names-alike"],
+)
+def test_hybrid_means_both_versions_are_mounted(mountinfo: str, *, hybrid: bool) -> None:
+    assert has_hybrid_cgroups(mountinfo) is hybrid
+
+
+@pytest.mark.parametrize(
+    ("default", "hybrid", "installed", "runtime"),
+    [
+        ("crun", False, ("runc",), None),
+        ("crun", True, ("runc",), "runc"),
+        ("runc", True, (), None),
+        ("crun", False, (), None),
+    ],
+    ids=["crun-works", "crun-cannot-work", "runc-is-the-default", "only-crun-and-it-works"],
+)
+def test_another_runtime_is_asked_for_only_where_crun_cannot_work(
+    default: str, installed: tuple[str, ...], runtime: str | None, *, hybrid: bool
+) -> None:
+    assert decide_runtime(default=default, hybrid=hybrid, installed=installed) == runtime
+
+
+def test_no_runtime_that_works_is_an_error_with_its_fix() -> None:
+    with pytest.raises(SetupError, match="apt-get install runc"):
+        decide_runtime(default="crun", hybrid=True, installed=())
+
+
+@pytest.mark.parametrize(
+    ("nofile_hard", "nproc_hard", "expected"),
+    [
+        pytest.param(20_000, 96_365, ["nofile=1024:20000", "nproc=32768:32768"], id="some"),
+        pytest.param(512, 100, ["nofile=512:512", "nproc=100:100"], id="tight"),
+        pytest.param(
+            resource.RLIM_INFINITY,
+            resource.RLIM_INFINITY,
+            ["nofile=1024:524288", "nproc=32768:32768"],
+            id="unlimited",
+        ),
+    ],
+)
+def test_limits_stay_within_the_hard_ones(nofile_hard: int, nproc_hard: int, expected: list[str]) -> None:
+    planned = plan_ulimits(nofile_hard=nofile_hard, nproc_hard=nproc_hard, pid_max=32_768)
+    assert planned == ["--ulimit", expected[0], "--ulimit", expected[1]]

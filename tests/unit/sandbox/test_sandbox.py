@@ -1,0 +1,97 @@
+from pathlib import Path
+
+import pytest
+from sandbox_fakes import FakeEngine
+
+from pytest_atesor.errors import SandboxError
+from pytest_atesor.sandbox.interface import ExecSpec, Foreign, Present
+from pytest_atesor.sandbox.sandbox import Sandbox, open_sandbox
+
+IMAGE = "localhost/pytest-atesor-sandbox:debian"
+
+
+@pytest.fixture
+def engine() -> FakeEngine:
+    return FakeEngine(images={IMAGE: {"version": "1"}})
+
+
+def opened(engine: FakeEngine, state: Path, *, reset: bool = False) -> list[str]:
+    """Open the sandbox "box" and return what that made the engine do."""
+    engine.calls.clear()
+    open_sandbox(engine, "box", image=IMAGE, state=state, reset=reset)
+    return [call for call in engine.calls if not call.startswith("exec")]
+
+
+def test_an_absent_sandbox_is_created_with_its_workspace(engine: FakeEngine, tmp_path: Path) -> None:
+    assert opened(engine, tmp_path) == ["create box"]
+    assert (tmp_path / "slots" / "box" / "workspace").is_dir()
+
+
+def test_a_running_sandbox_is_taken_as_it_is(engine: FakeEngine, tmp_path: Path) -> None:
+    opened(engine, tmp_path)
+    assert opened(engine, tmp_path) == []
+
+
+def test_a_reset_always_makes_a_new_one(engine: FakeEngine, tmp_path: Path) -> None:
+    opened(engine, tmp_path)
+    assert opened(engine, tmp_path, reset=True) == ["remove box", "create box"]
+
+
+def test_a_reset_empties_the_workspace_but_for_the_cache(engine: FakeEngine, tmp_path: Path) -> None:
+    opened(engine, tmp_path, reset=True)
+    (prepared,) = [call for call in engine.calls if call.startswith("exec box root")]
+    assert "! -name cache -exec rm -rf" in prepared
+
+
+def test_opening_without_reset_removes_no_file(engine: FakeEngine, tmp_path: Path) -> None:
+    opened(engine, tmp_path)
+    assert not [call for call in engine.calls if "rm -rf" in call]
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        Present(running=False, image_id="any", labels={}),
+        Present(running=True, image_id="of-an-older-image", labels={}),
+    ],
+    ids=["stopped", "of-another-image"],
+)
+def test_an_unusable_sandbox_is_replaced(engine: FakeEngine, tmp_path: Path, found: Present) -> None:
+    engine.containers["box"] = found
+    assert opened(engine, tmp_path) == ["remove box", "create box"]
+
+
+@pytest.mark.parametrize("reset", [False, True], ids=["open", "reset"])
+def test_somebody_elses_container_is_refused(engine: FakeEngine, tmp_path: Path, *, reset: bool) -> None:
+    engine.containers["box"] = Foreign()
+    with pytest.raises(SandboxError, match="left alone"):
+        opened(engine, tmp_path, reset=reset)
+    assert engine.calls == []
+
+
+def test_a_workspace_that_cannot_be_prepared_is_the_sandboxs_failure(
+    engine: FakeEngine, tmp_path: Path
+) -> None:
+    engine.says = "echo read-only; exit 1"
+    with pytest.raises(SandboxError, match=r"workspace of box cannot be prepared .read-only."):
+        opened(engine, tmp_path)
+
+
+def test_a_failed_command_is_a_value(engine: FakeEngine) -> None:
+    engine.containers["box"] = Present(running=True, image_id="", labels={})
+    engine.says = "echo no; exit 4"
+    done = Sandbox(engine, "box").run(ExecSpec(argv=["x"]), timeout_s=20)
+    assert (done.exit_code, done.tail, done.timed_out) == (4, b"no\n", False)
+
+
+def test_a_failed_sandbox_is_an_error_with_its_last_words(engine: FakeEngine) -> None:
+    engine.says = "echo first; echo last; exit 137"
+    with pytest.raises(SandboxError, match=r"box failed .last."):
+        Sandbox(engine, "box").run(ExecSpec(argv=["x"]), timeout_s=20)
+
+
+def test_a_timeout_empties_the_sandbox_and_is_a_value(engine: FakeEngine) -> None:
+    engine.says = "exec sleep 0.5"
+    done = Sandbox(engine, "box").run(ExecSpec(argv=["x"]), timeout_s=0.1)
+    assert done.timed_out
+    assert engine.calls[-1] == "restart box"
