@@ -130,7 +130,8 @@ class Controller:
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Settle what is open, report what never started, close the bundle, decide the exit code."""
         self._batch.crew.processes.send(STOP_WORKER)
-        early = session.shouldfail or getattr(self._dsession, "shouldstop", False) or session.shouldstop
+        # xdist's reason is the first one; pytest's own counts on while running cases come to their end.
+        early = getattr(self._dsession, "shouldstop", False) or session.shouldfail or session.shouldstop
         rest = self.session.settle_rest(str(early) if early else "the session ended early")
         if rest:
             self._live.cases_skipped(rest, self.session.skip_reason(rest[0]))
@@ -245,7 +246,7 @@ class XdistHooks:
         if not error and stop is not None and stop.signal is not None:
             # It said all that it had to say, and pytest's own end of a process takes seconds on a busy host.
             self._batch.crew.processes.kill(worker)
-        self._batch.crew.discharge(worker)
+        self._batch.crew.discharge(worker, has_died=bool(error))
         if not error:
             return
         self._session.defects.append(f"worker {worker} died ({error})")

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from pytest_atesor import takeover
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pytest_atesor.sandbox.slots import SlotLease
     from pytest_atesor.signals import ProcessBook
     from pytest_atesor.worker import Orders
@@ -25,9 +27,19 @@ _ANSWER_S: Final = 60.0
 
 
 class Crew:
-    """Who works in which slot. ``orders`` are those of a worker, but for its name and slot."""
+    """Who works in which slot.
 
-    def __init__(self, leases: list[SlotLease], orders: Orders, processes: ProcessBook) -> None:
+    ``orders`` are those of a worker, but for its name and slot. ``clear_slot`` removes what runs in a slot.
+    """
+
+    def __init__(
+        self,
+        leases: list[SlotLease],
+        orders: Orders,
+        processes: ProcessBook,
+        clear_slot: Callable[[str], None],
+    ) -> None:
+        self._clear_slot = clear_slot
         self._free = list(reversed(leases))
         self._leases = leases
         self._taken: dict[str, SlotLease] = {}
@@ -48,11 +60,13 @@ class Crew:
         self._taken[worker] = lease
         return replace(self._orders, worker=worker, slot=lease.name)
 
-    def discharge(self, worker: str) -> None:
-        """Take the slot of a worker that ended back."""
+    def discharge(self, worker: str, *, has_died: bool) -> None:
+        """Take the slot of a worker that ended back; a dead one leaves its sandbox behind, so clear that."""
         self.processes.remove(worker)
         lease = self._taken.pop(worker, None)
         if lease is not None:
+            if has_died:
+                self._clear_slot(lease.name)
             self._free.append(lease)
 
     def close(self) -> None:

@@ -1,6 +1,7 @@
 """How an xdist worker of a batch takes up its work, and how the one process of a run without xdist does.
 
-A worker loads the frozen plan by the path in its orders, and takes everything else from the plan and the orders.
+A worker loads the frozen plan by the path in its orders, and takes everything else from the plan and the
+orders.
 """
 
 from __future__ import annotations

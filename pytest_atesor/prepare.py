@@ -6,12 +6,14 @@ last the bundle is written. Each step raises the error that names what to do.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform as host_platform
 import shutil
 import sys
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import psutil
@@ -26,7 +28,7 @@ from pytest_atesor.core.package_list import parse_package_list
 from pytest_atesor.core.plan import Target
 from pytest_atesor.core.planning import describe_input, plan_package_list
 from pytest_atesor.crew import Crew
-from pytest_atesor.errors import BadInputError, SetupError, UsageError
+from pytest_atesor.errors import BadInputError, SandboxError, SetupError, UsageError
 from pytest_atesor.options import read_options
 from pytest_atesor.request import find_list_file, find_request
 from pytest_atesor.sandbox.slots import lease_slot, state_directory
@@ -130,7 +132,7 @@ def make_batch(
         log_directory=str(config.rootpath / LOG_DIRECTORY),
         environment=dict(draft.options.dotenv),
     )
-    crew = Crew(leases, orders, processes)
+    crew = Crew(leases, orders, processes, partial(_clear_slot, engine))
     return Batch(bundle=bundle, crew=crew, clock=clock, workers=draft.workers)
 
 
@@ -231,6 +233,7 @@ def _prepare_engine(draft: Draft, state: Path, settings: dict[str, Json]) -> Eng
 
 
 def _lease(plan: Plan, state: Path, engine: Engine | None, count: int) -> list[SlotLease]:
+    """Lease slots and clear them of what a killed batch may have left."""
     from pytest_atesor.sandbox.interface import Foreign  # noqa: PLC0415 - not needed without an engine
 
     def is_foreign(name: str) -> bool:
@@ -241,11 +244,19 @@ def _lease(plan: Plan, state: Path, engine: Engine | None, count: int) -> list[S
         for _ in range(count):
             first = leases[-1].number + 1 if leases else 1
             leases.append(lease_slot(state, plan.platform, range(first, 1000), is_foreign=is_foreign))
+            _clear_slot(engine, leases[-1].name)
     except BaseException:
         for lease in leases:
             lease.release()
         raise
     return leases
+
+
+def _clear_slot(engine: Engine | None, name: str) -> None:
+    """Remove the sandbox of a slot that is ours. What cannot be removed fails the next case there, loudly."""
+    if engine is not None:
+        with contextlib.suppress(SandboxError):
+            engine.remove(name)
 
 
 def _show_progress(line: str) -> None:

@@ -1,4 +1,4 @@
-"""Documents that users write, in YAML or JSON: the value, and for every place in it the file, line and spelling.
+"""Documents that users write, in YAML or JSON: the value, and for each place in it file, line and spelling.
 
 YAML is read as strictly as JSON: duplicate keys, keys that are no text, and words that YAML 1.1 reads as
 something else than they look like (``no``, ``010``, ``1:30``) are refused with a hint; aliases may expand to
@@ -22,6 +22,7 @@ ALIAS_BUDGET: Final = 100_000
 _DEEPEST: Final = 100
 _TAG: Final = "tag:yaml.org,2002:"
 _INTEGER: Final = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _LONGEST_INTEGER: Final = 100
 _FLOAT: Final = re.compile(r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _Loader: Final[type[Any]] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -86,7 +87,7 @@ class _Builder:
 
     def build(self, node: yaml.Node, path: JsonPath) -> Json:
         self._count(node, path)
-        plain = isinstance(node, yaml.ScalarNode) and node.style is None
+        plain = isinstance(node, yaml.ScalarNode) and not node.style
         written = node.value if plain else None
         self.marks[path] = Mark(where=self._where, line=_line(node), written=written)
         if isinstance(node, yaml.ScalarNode):
@@ -150,7 +151,7 @@ class _Builder:
             )
 
     def _text(self, node: yaml.Node, text: str, path: JsonPath) -> str:
-        if any("\ud800" <= character <= "\udfff" for character in text):
+        if not text.isascii() and _SURROGATE.search(text):
             self._fail(node, path, "a lone surrogate is no Unicode text; correct it")
         return text
 

@@ -12,7 +12,7 @@ from pytest_atesor.core.jsontext import JsonPath, format_path, parse_json, show_
 from pytest_atesor.core.names import check_name, derive_marks, redact_text
 from pytest_atesor.core.plan import Json
 from pytest_atesor.core.schema import check_schema
-from pytest_atesor.core.urls import SourceUrl, check_ref, parse_mirror, parse_source_url
+from pytest_atesor.core.urls import check_open_mirror, check_open_url, check_ref
 from pytest_atesor.errors import BadInputError
 
 __all__ = ["DEFAULT_MAX_ATTEMPTS", "DEFAULT_TIMEOUT_S", "PackageEntry", "PackageList", "parse_package_list"]
@@ -71,13 +71,13 @@ def _parse_entry(
 ) -> PackageEntry:
     name = _checked(check_name, cast("str", raw["name"]), (*at, "name"), where)
     url = cast("str", raw["url"])
-    _checked(_parse_open_url, url, (*at, "url"), where)
+    _checked(check_open_url, url, (*at, "url"), where)
     ref = cast("str | None", raw.get("ref"))
     if ref is not None:
         _checked(check_ref, ref, (*at, "ref"), where)
     mirrors = tuple(cast("list[str]", raw.get("mirrors", [])))
     for index, mirror in enumerate(mirrors):
-        _checked(_parse_open_mirror, mirror, (*at, "mirrors", index), where)
+        _checked(check_open_mirror, mirror, (*at, "mirrors", index), where)
     marks = dict.fromkeys(
         mark for path, text in _mark_texts(raw) for mark in _checked(derive_marks, text, (*at, *path), where)
     )
@@ -105,20 +105,6 @@ def _mark_texts(raw: Mapping[str, Json]) -> Iterator[tuple[JsonPath, str]]:
             yield (key,), cast("str", raw[key])
     for index, tag in enumerate(cast("list[str]", raw.get("tags", []))):
         yield ("tags", index), tag
-
-
-def _parse_open_url(text: str) -> SourceUrl:
-    source = parse_source_url(text)
-    if source.has_secret:
-        raise ValueError(
-            "it carries a password or token; keep that in git's credential helper or in ~/.netrc"
-        )
-    return source
-
-
-def _parse_open_mirror(text: str) -> object:
-    mirror = parse_mirror(text)
-    return _parse_open_url(text) if isinstance(mirror, SourceUrl) else mirror
 
 
 def _checked(check: Callable[[str], T], value: str, at: JsonPath, where: str) -> T:

@@ -41,10 +41,16 @@ class BatchKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputFile:
-    """One file that the plan was made from: the path as shown to the user and the SHA-256 of its bytes."""
+    """One file that the plan was made from: the path as shown to the user and the SHA-256 of its bytes.
+
+    ``role`` is "package_list", "manifest", "runspec" or "import"; ``imports`` are the paths of the fragments
+    that the file itself asks for.
+    """
 
     path: str
     sha256: str
+    role: str = "package_list"
+    imports: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,7 +31,7 @@ def format_plan(plan: Plan) -> str:
         "platform": plan.platform.value,
         "target": plan.target.value,
         "created_at": plan.created_at,
-        "inputs": [{"path": file.path, "sha256": file.sha256} for file in plan.inputs],
+        "inputs": [_dump_input(file) for file in plan.inputs],
         "settings": dict(plan.settings),
         "summary": summary,
         "cases": [_dump_case(case) for case in plan.cases],
@@ -72,6 +72,19 @@ def format_runspec(case: Case) -> str:
     })
 
 
+def _dump_input(file: InputFile) -> dict[str, Json]:
+    return {"path": file.path, "sha256": file.sha256, "role": file.role, "imports": list(file.imports)}
+
+
+def _build_input(value: Mapping[str, Json]) -> InputFile:
+    return InputFile(
+        path=cast("str", value["path"]),
+        sha256=cast("str", value["sha256"]),
+        role=cast("str", value["role"]),
+        imports=tuple(cast("list[str]", value["imports"])),
+    )
+
+
 def _dump_case(case: Case) -> dict[str, Json]:
     return {
         "case_id": case.case_id,
@@ -86,7 +99,7 @@ def _dump_case(case: Case) -> dict[str, Json]:
 
 
 def _build(document: Mapping[str, Json]) -> Plan:
-    inputs = cast("list[Mapping[str, str]]", document["inputs"])
+    inputs = cast("list[Mapping[str, Json]]", document["inputs"])
     cases = cast("list[Mapping[str, Json]]", document["cases"])
     summary = cast("Mapping[str, Json]", document["summary"])
     return Plan(
@@ -97,7 +110,7 @@ def _build(document: Mapping[str, Json]) -> Plan:
         platform=Platform(cast("str", document["platform"])),
         target=Target(cast("str", document["target"])),
         cases=tuple(_build_case(case) for case in cases),
-        inputs=tuple(InputFile(path=file["path"], sha256=file["sha256"]) for file in inputs),
+        inputs=tuple(_build_input(file) for file in inputs),
         settings=cast("Mapping[str, Json]", document["settings"]),
         created_at=cast("str", document["created_at"]),
         summary_fields=tuple(cast("list[str]", summary["fields"])),

@@ -49,7 +49,7 @@ def check_schema(
     there are.
     """
     validator = _validator(schema) if isinstance(schema, str) else Draft202012Validator(schema)
-    found = sorted(validator.iter_errors(document), key=_order)
+    found = sorted(validator.iter_errors(document), key=lambda error: _place(document, error))
     if not found:
         return
     others = len(found) - 1
@@ -84,9 +84,17 @@ def _validator(name: str) -> Draft202012Validator:
     return Draft202012Validator(load_schema(name))
 
 
-def _order(error: ValidationError) -> list[tuple[int, int, str]]:
-    # Indexes compare as numbers, keys as text; a document never has both at one level.
-    return [(0, step, "") if isinstance(step, int) else (1, 0, step) for step in error.absolute_path]
+def _place(document: Json, error: ValidationError) -> list[int]:
+    """Return where an error stands in document order: the position of each step among its siblings."""
+    place: list[int] = []
+    for step in error.absolute_path:
+        if isinstance(document, dict):
+            place.append(list(document).index(str(step)))
+            document = document[str(step)]
+        elif isinstance(document, list):
+            place.append(int(step))
+            document = document[int(step)]
+    return place
 
 
 def _leaf(error: ValidationError) -> ValidationError:

@@ -16,6 +16,8 @@ __all__ = [
     "SourceKind",
     "SourceUrl",
     "SourceUrlError",
+    "check_open_mirror",
+    "check_open_url",
     "check_ref",
     "parse_mirror",
     "parse_source_url",
@@ -114,6 +116,26 @@ def parse_mirror(text: str) -> SourceUrl | DebianSource:
             "what follows deb: must be a Debian source package, like deb:zlib (a-z 0-9 + - .)"
         )
     return DebianSource(name)
+
+
+def check_open_url(text: str) -> SourceUrl:
+    """Return a source URL that may stand in a file: it has no secret.
+
+    Raises SourceUrlError with the reason.
+    """
+    source = parse_source_url(text)
+    if source.has_secret:
+        raise SourceUrlError(
+            "it carries a password or token; keep that in git's credential helper or in ~/.netrc"
+        )
+    return source
+
+
+def check_open_mirror(text: str) -> str:
+    """Return a mirror that may stand in a file. Raises SourceUrlError with the reason."""
+    if isinstance(parse_mirror(text), SourceUrl):
+        check_open_url(text)
+    return text
 
 
 def check_ref(text: str) -> str:

@@ -7,13 +7,13 @@ matches, or none that was not tried yet, it ends with that reason.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from pytest_atesor.core.log_lines import find_last_meaningful_line
 from pytest_atesor.core.outcome import Cause
 from pytest_atesor.porter.builders import builder_named
 from pytest_atesor.porter.builders.interface import BuildOptions, Candidate, Step
 from pytest_atesor.porter.installer import Installer
 from pytest_atesor.porter.needs import Need, NeedKind
 from pytest_atesor.porter.phases import Phases
+from pytest_atesor.porter.reason import find_reason
 from pytest_atesor.porter.scan import Scan
 from pytest_atesor.porter.shell import Capture, Shell
 from pytest_atesor.porter.verdict import EXIT_UNVERIFIED, Outcome, decide_verdict, failed
@@ -244,11 +244,8 @@ class Attempts:
         return need.kind is NeedKind.HEADER and need.name.rpartition("/")[2] in self._package.tree_names
 
     def _explain(self, failure: _Failure, unresolved: Sequence[Need], *, last: bool) -> Outcome:
-        reason = (
-            find_last_meaningful_line(failure.log.encode("utf-8", "replace"), 240)
-            or f"{failure.step} failed without a word"
-        )
-        named = [one for one in unresolved if one.kind is not NeedKind.WORDS]
+        reason = find_reason(failure.log) or f"{failure.step} failed without a word"
+        named = [one for one in dict.fromkeys(unresolved) if one.kind is not NeedKind.WORDS]
         if named and not last:
             shown = ", ".join(str(one) for one in named[:_SHOWN_NEEDS])
             more = f" and {len(named) - _SHOWN_NEEDS} more" if len(named) > _SHOWN_NEEDS else ""

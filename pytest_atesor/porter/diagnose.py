@@ -20,7 +20,7 @@ _CHECK = re.compile(
     r"^checking (?:for|whether) +(?P<what>[^\n]{1,120}?)\.\.\.(?: \(cached\))? *(?:no|not found|none)$",
     re.MULTILINE,
 )
-_ERROR = re.compile(r"^(?:\S*configure: )?(?:error|ERROR):", re.MULTILINE)
+_ERROR = re.compile(r"(?:^|configure: )(?:error|ERROR):", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from typing import BinaryIO
 __all__ = ["Pumped", "pump_process"]
 
 _CHUNK = 65_536
-_KILL_WAIT_S = 10.0
+_KILL_WAIT_S = 2.0
 _LINGER_S = 2.0
 
 

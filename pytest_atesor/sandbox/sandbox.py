@@ -4,6 +4,7 @@ The sandbox belongs to whoever holds its slot. A failed command is a value, a fa
 SandboxError.
 """
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -28,6 +29,8 @@ class Limits:
 DEFAULT_LIMITS = Limits()
 
 _PREPARE_S = 300.0
+_DEATH_NOTICE_S = 1.0
+_KILLED = 137
 
 
 class Sandbox:
@@ -73,11 +76,19 @@ class Sandbox:
         self.engine.set_network(self.name, enabled=enabled)
 
     def _refuse_own_failure(self, exit_code: int, tail: bytes) -> None:
-        state = self.engine.state(self.name)
-        running = isinstance(state, Present) and state.running
+        running = self._is_running()
+        give_up = time.monotonic() + _DEATH_NOTICE_S
+        while running and exit_code == _KILLED and time.monotonic() < give_up:
+            # the client may learn of the end of the sandbox before the engine itself does
+            time.sleep(0.1)
+            running = self._is_running()
         if decide_failure(exit_code, tail, running=running) is Failure.SANDBOX:
             said = tail.decode(errors="replace").strip().splitlines()[-1:] or ["no message"]
             raise SandboxError(f"{self.engine.name}: the sandbox {self.name} failed ({said[0][:300]})")
+
+    def _is_running(self) -> bool:
+        state = self.engine.state(self.name)
+        return isinstance(state, Present) and state.running
 
 
 def open_sandbox(
@@ -117,7 +128,7 @@ def open_sandbox(
 
 def _prepare_workspace(sandbox: Sandbox, *, empty: bool) -> None:
     """Give the workspace its directories, from inside: the host may not be allowed to touch files there."""
-    script = "mkdir -p src cache && chown builder:builder src"
+    script = "mkdir -p src cache/apt/archives/partial && chown builder:builder src"
     if empty:
         script = "find . -mindepth 1 -maxdepth 1 ! -name cache -exec rm -rf {} + && " + script
     done = sandbox.run(ExecSpec(argv=["sh", "-c", script], user="root"), timeout_s=_PREPARE_S)

@@ -93,7 +93,7 @@ def test_a_flood_of_output_ends_at_the_deadline(workbench: "Workbench", processe
     sandbox = workbench.open("timeout")
     done = sandbox.run(ExecSpec(argv=["yes"]), timeout_s=1, tail_bytes=1000)
     assert done.timed_out
-    assert done.tail.count(b"y") >= 499
+    assert len(done.tail) == 1000
     assert done.duration_s < 30
     assert processes(sandbox) == []
 
@@ -140,6 +140,6 @@ def test_a_sandbox_that_is_gone_is_no_fault_of_the_command(workbench: "Workbench
 
 def test_a_sandbox_that_dies_is_no_fault_of_the_command(workbench: "Workbench") -> None:
     sandbox = workbench.open("dies")
-    argv = ["sh", "-c", "echo dying; kill -TERM 1; sleep 60"]
+    argv = ["sh", "-c", "echo dying; kill -TERM 1; exec sleep 60"]
     with pytest.raises(SandboxError, match="failed"):
         sandbox.run(ExecSpec(argv=argv, user="root"), timeout_s=60)

@@ -13,10 +13,30 @@ _EXTRA_PLACES = ("cmake", "build/cmake", "cmake_unofficial", "build/CMake", "con
 _OPTION = re.compile(
     r"""^[ \t]*(?:cmake_dependent_)?option[ \t]*\(\s*"?([A-Za-z0-9_]+)"?""", re.IGNORECASE | re.MULTILINE
 )
-_EXTRAS = re.compile(
-    r"(^|_)(UNIT|UNITTESTS?|TESTS?|TESTING|BENCH|BENCHMARKS?|BENCHMARKING|FUZZ|FUZZERS?|FUZZING|DOCS?|DOCUMENTATION|DOXYGEN)($|_)"
-)
-_REFUSED = re.compile(r"(WITHOUT|DISABLE|NO|SKIP|EXCLUDE)_")
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_EXTRAS = frozenset({
+    "unittest",
+    "unittests",
+    "test",
+    "tests",
+    "testing",
+    "gtest",
+    "googletest",
+    "bench",
+    "benchmark",
+    "benchmarks",
+    "benchmarking",
+    "fuzz",
+    "fuzzer",
+    "fuzzers",
+    "fuzzing",
+    "doc",
+    "docs",
+    "documentation",
+    "doxygen",
+    "manpages",
+})
+_REFUSALS = frozenset({"without", "disable", "no", "skip", "exclude", "ignore"})
 _LANGUAGES = re.compile(r"^[ \t]*project[ \t]*\(", re.IGNORECASE | re.MULTILINE)
 
 
@@ -74,6 +94,7 @@ def extra_options(tree: Tree, place: str) -> tuple[str, ...]:
             continue
         for found in _OPTION.finditer(tree.text(name)):
             option = found.group(1)
-            if _EXTRAS.search(option) and not _REFUSED.search(option):
+            parts = {one.lower() for one in _WORD.findall(option)}
+            if parts & _EXTRAS and not parts & _REFUSALS:
                 names[option] = None
     return tuple(names)

@@ -93,7 +93,8 @@ class GoBuilder:
                     name="build", script=_gopath_script(facts["module"] or _import_path(options.source_url))
                 ),
             )
-        flags = "-mod=vendor -buildvcs=false" if facts["vendored"] else "-buildvcs=false"
+        vendored = bool(facts["vendored"]) and ("GOFLAGS", "-mod=mod") not in options.tweak.environment
+        flags = "-mod=vendor -buildvcs=false" if vendored else "-buildvcs=false"
         lines = [f'export GOFLAGS="${{GOFLAGS:-}} {flags}"', "tree=$PWD"]
         if "go-directive" in options.tweak.prepare:
             lines.insert(
@@ -102,7 +103,7 @@ class GoBuilder:
                 'go mod edit -toolchain=none -go="$version"',
             )
         steps = []
-        if facts["requires"] and not facts["vendored"]:
+        if facts["requires"] and not vendored:
             head = f"{lines[0]}\n" if "go-directive" in options.tweak.prepare else ""
             steps.append(
                 Step(

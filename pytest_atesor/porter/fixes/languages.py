@@ -19,8 +19,17 @@ RULES: tuple[Rule, ...] = (
         builders=("go",),
     ),
     Rule(
+        name="go-vendor-as-it-is",
+        pattern=r"inconsistent vendoring in|cannot find module providing package [^\n]*: import lookup disabled by -mod=vendor",
+        fix=Change(
+            change=Tweak(prepare=(GOPATH_MODE,))
+        ),  # which uses vendor/ without comparing it with go.mod
+        sample="go: inconsistent vendoring in /w/hey:\n\tgolang.org/x/net@v0.0.0-2019: is explicitly required in go.mod, but vendor/modules.txt indicates golang.org/x/net@v0.0.0-2018\n",
+        builders=("go",),
+    ),
+    Rule(
         name="go-modules-update",
-        pattern=r"missing go\.sum entry|updates to go\.mod needed|inconsistent vendoring|no required module provides package",
+        pattern=r"missing go\.sum entry|updates to go\.mod needed|no required module provides package",
         fix=Change(change=Tweak(environment=(("GOFLAGS", "-mod=mod"),))),
         sample="main.go:5:2: missing go.sum entry for module providing package example.org/x/y; to add:\n",
         builders=("go",),

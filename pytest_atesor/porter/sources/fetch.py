@@ -91,6 +91,7 @@ def fetch_source(
         environ=os.environ if environ is None else environ,
     )
     directory = f"{SOURCE_ROOT}/{request.name or derive_package_name(request.url)}"
+    job.remove_stale()
     failures: list[str] = []
     for number, candidate in enumerate(candidates):
         share = job.until(_share(job, len(candidates) - number - 1))

@@ -14,6 +14,7 @@ __all__ = [
     "decide_git_failure",
     "decide_wanted",
     "is_commit_id",
+    "is_passing_fault",
     "is_refused_commit",
     "is_shallow_refused",
     "object_format_of",
@@ -44,6 +45,10 @@ _UNREACHABLE: Final = re.compile(
     r"|timed out|network is unreachable|no route to host|too slow|early eof|disconnect"
     r"|rpc failed|remote end hung up|returned error: [45]\d\d|not found|not appear to be a git repository"
     r"|proxy connect|ssl|tls|empty reply|no such file or directory|access denied or repository not exported",
+    re.IGNORECASE,
+)
+_PASSING: Final = re.compile(
+    r"early eof|disconnect|rpc failed|connection reset|hung up unexpectedly|returned error: (?:429|5\d\d)",
     re.IGNORECASE,
 )
 _TELLING: Final = re.compile(
@@ -111,6 +116,11 @@ def _decide_commit(ref: str) -> OneRef | Everything | Missing:
     if is_commit_id(ref):
         return OneRef(f"+{ref}:refs/atesor/commit")
     return Everything() if _SHORT_COMMIT.fullmatch(ref) else Missing(f"it has no tag or branch {ref}")
+
+
+def is_passing_fault(output: str) -> bool:
+    """Say whether a transfer broke in a way that the next try may not."""
+    return _PASSING.search(output) is not None
 
 
 def is_shallow_refused(output: str) -> bool:

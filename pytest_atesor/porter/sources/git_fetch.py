@@ -12,12 +12,14 @@ from pytest_atesor.porter.sources.git_answers import (
     decide_git_failure,
     decide_wanted,
     is_commit_id,
+    is_passing_fault,
     is_refused_commit,
     is_shallow_refused,
     plan_listing,
 )
 from pytest_atesor.porter.sources.git_commands import Git
 from pytest_atesor.porter.sources.interface import SourceError, Trouble
+from pytest_atesor.porter.sources.job import CommandEnd
 
 __all__ = ["Located", "fetch_commit", "read_commit"]
 
@@ -53,7 +55,7 @@ def fetch_commit(git: Git, url: str, ref: str | None, *, limit_s: float) -> Loca
 
 
 def _fetch_one(git: Git, url: str, ref: str | None, refspec: str, *, limit_s: float) -> Located:
-    got = git.git("fetch", "--depth=1", "--no-tags", "--force", "--", url, refspec, limit_s=limit_s)
+    got = _transfer(git, "--depth=1", "--no-tags", "--force", "--", url, refspec, limit_s=limit_s)
     whole = False
     if (
         got.code != 0
@@ -63,7 +65,7 @@ def _fetch_one(git: Git, url: str, ref: str | None, refspec: str, *, limit_s: fl
     ):
         return _fetch_everything(git, url, ref, limit_s=limit_s)
     if got.code != 0 and is_shallow_refused(got.text):
-        got = git.git("fetch", "--no-tags", "--force", "--", url, refspec, limit_s=limit_s)
+        got = _transfer(git, "--no-tags", "--force", "--", url, refspec, limit_s=limit_s)
         whole = True
     if got.code != 0:
         raise decide_git_failure(got.text, timed_out=got.timed_out, limit_s=limit_s)
@@ -72,7 +74,7 @@ def _fetch_one(git: Git, url: str, ref: str | None, refspec: str, *, limit_s: fl
 
 
 def _fetch_everything(git: Git, url: str, ref: str, *, limit_s: float) -> Located:
-    got = git.git("fetch", "--no-tags", "--force", "--", url, *_EVERYTHING, limit_s=limit_s)
+    got = _transfer(git, "--no-tags", "--force", "--", url, *_EVERYTHING, limit_s=limit_s)
     if got.code != 0:
         raise decide_git_failure(got.text, timed_out=got.timed_out, limit_s=limit_s)
     try:
@@ -80,6 +82,14 @@ def _fetch_everything(git: Git, url: str, ref: str, *, limit_s: float) -> Locate
     except SourceError:
         raise SourceError(Trouble.BROKEN, f"it has no tag, branch or commit {ref}") from None
     return Located(commit, ("the commit could not be had alone: the whole history was fetched",))
+
+
+def _transfer(git: Git, *args: str, limit_s: float) -> CommandEnd:
+    """Run git fetch, once more when the connection broke in the middle."""
+    end = git.git("fetch", *args, limit_s=limit_s)
+    if end.code != 0 and not end.timed_out and is_passing_fault(end.text):
+        end = git.git("fetch", *args, limit_s=limit_s)
+    return end
 
 
 def read_commit(git: Git, name: str) -> str:

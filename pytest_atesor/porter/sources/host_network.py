@@ -88,9 +88,10 @@ def is_loopback(host: str) -> bool:
     if name == "localhost" or name.endswith(".localhost"):
         return True
     try:
-        return ipaddress.ip_address(name).is_loopback
+        address = ipaddress.ip_address(name)
     except ValueError:
         return False
+    return address.is_loopback or address.is_unspecified
 
 
 def decide_way(url: SourceUrl, network: HostNetwork, git_proxy: str = "") -> Way:

@@ -23,6 +23,7 @@ __all__ = ["SOURCE_ROOT", "CommandEnd", "Job"]
 
 SOURCE_ROOT: Final = "/workspace/src"
 _TIMED_OUT_CODES: Final = frozenset({124, 137, 143})
+_INCOMING: Final = "incoming-"
 _GRACE_S: Final = 15.0
 _SHORTEST_S: Final = 1.0
 
@@ -112,12 +113,17 @@ class Job:
 
         Its name cannot be guessed and it cannot be listed, so nobody else on the host finds what lies in it.
         """
-        directory = Path(tempfile.mkdtemp(prefix="incoming-", dir=self.workspace))
+        directory = Path(tempfile.mkdtemp(prefix=_INCOMING, dir=self.workspace))
         try:
             directory.chmod(0o711)
             yield Incoming(directory, f"/workspace/{directory.name}")
         finally:
             shutil.rmtree(directory, ignore_errors=True)
+
+    def remove_stale(self) -> None:
+        """Remove what a fetch that was killed in this workspace has left on the host."""
+        for left in self.workspace.glob(f"{_INCOMING}*"):
+            shutil.rmtree(left, ignore_errors=True)
 
 
 class Incoming(NamedTuple):

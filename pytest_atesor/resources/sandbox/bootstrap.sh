@@ -15,7 +15,7 @@ bootstrap() {
     architecture=$1 script=$2 target=$3
     shift 3
     mmdebstrap --arch="$architecture" --variant=minbase --format=tar \
-        --skip=cleanup/apt/lists --aptopt='Acquire::Languages "none"' \
+        --skip=cleanup/apt/lists --aptopt='Acquire::Languages "none"' --aptopt='Acquire::GzipIndexes "true"' \
         --customize-hook="copy-in '$here' /" \
         --customize-hook="chroot \"\$1\" sh '/$recipe/$script'" \
         --customize-hook="rm -r \"\$1/$recipe\"" \

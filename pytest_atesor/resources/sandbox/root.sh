@@ -78,9 +78,23 @@ install_packages() {
 # Go and Rust come from /native under names that win over packages of the sandbox itself.
 configure_languages() {
     [ -d /native ] || return 0
-    for tool in go gofmt cargo rustdoc; do
+    for tool in gofmt cargo rustdoc; do
         ln -sfn "/native/usr/bin/$tool" "/usr/local/bin/$tool"
     done
+    # "go install" puts what it takes for cross-compiled programs into a directory of their own, and refuses GOBIN
+    cat > /usr/local/bin/go << 'EOF'
+#!/bin/sh
+go=/native/usr/bin/go
+[ "${1-}" = install ] || exec "$go" "$@"
+path=$("$go" env GOPATH)
+bin=$("$go" env GOBIN)
+bin=${bin:-${path%%:*}/bin}
+GOBIN='' "$go" "$@" || exit
+for file in "${path%%:*}"/bin/linux_riscv64/*; do
+    [ ! -e "$file" ] || { mkdir -p "$bin" && mv -f "$file" "$bin/"; } || exit
+done
+EOF
+    chmod 755 /usr/local/bin/go
     # called directly, rustc compiles for riscv64 unless told otherwise; Cargo calls the native one itself
     cat > /usr/local/bin/rustc << EOF
 #!/bin/sh
@@ -129,6 +143,18 @@ add_user() {
     mkdir -p /workspace
 }
 
+# Every case begins with a fresh home: with Go's standard library in its cache it need not compile that first.
+fill_go_cache() {
+    [ -d /native ] || return 0
+    su builder -c 'HOME=/home/builder go build std'
+    rm -rf /home/builder/.config
+}
+
+# Downloaded packages are kept beside the workspace, where they outlive the sandbox.
+keep_downloads() {
+    echo 'Dir::Cache::archives "/workspace/cache/apt/archives/";' > /etc/apt/apt.conf.d/91downloads
+}
+
 install_init() {
     if [ -x /native/usr/bin/atesor-init ]; then
         ln -sfn /native/usr/bin/atesor-init /sbin/atesor-init
@@ -153,4 +179,6 @@ install_packages
 configure_languages
 add_user
 install_init
+fill_go_cache
 record_versions
+keep_downloads

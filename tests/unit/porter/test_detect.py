@@ -155,12 +155,13 @@ def test_a_makefile_that_greets_with_help_gets_a_goal(text: str, target: str) ->
 def test_options_of_cmake_for_tests_and_documentation_are_turned_off(make_tree: MakeTree) -> None:
     text = (
         'project(x)\noption(X_BUILD_TESTS "" ON)\noption(BUILD_DOCS "d" ON)\noption(X_SHARED "" ON)\n'
-        'option(NO_TESTS "" OFF)\noption(CONTEST_MODE "" ON)\n'
+        'option(NO_TESTS "" OFF)\noption(CONTEST_MODE "" ON)\noption(X_BuildTests "" ON)\n'
     )
     (candidate,) = detect(make_tree({"CMakeLists.txt": text}))
     script = builder_named("cmake").plan(candidate, BuildOptions(jobs=1))[0].script
     assert "-DX_BUILD_TESTS=OFF" in script
     assert "-DBUILD_DOCS=OFF" in script
+    assert "-DX_BuildTests=OFF" in script
     assert not [one for one in ("X_SHARED", "NO_TESTS", "CONTEST_MODE") if one in script]
 
 

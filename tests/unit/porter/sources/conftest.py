@@ -11,6 +11,7 @@ from io import BytesIO
 from pathlib import Path
 from threading import Thread
 from typing import Any, BinaryIO, Self
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -147,6 +148,7 @@ class Server:
 
             def do_GET(self) -> None:
                 server.requests.append(self.path)
+                self.path = urlsplit(self.path).path  # as a proxy it is asked for whole URLs
                 wanted = f"Basic {base64.b64encode(password.encode()).decode()}"
                 if password and self.headers.get("Authorization") != wanted:
                     self.send_response(401)

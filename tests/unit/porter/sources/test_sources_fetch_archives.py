@@ -80,8 +80,16 @@ def test_a_directory_is_no_archive(bench: Any, tmp_path: Path) -> None:
     assert caught.value.trouble is Trouble.BROKEN
 
 
-def test_a_platform_without_apt_has_no_debian_sources(bench: Any, tmp_path: Path) -> None:
-    bench.environ["PATH"] = str(tmp_path)
-    gone = f"file://{tmp_path}/gone.tar.gz"
-    with pytest.raises(SourceError, match="No such file or directory"):
-        bench.fetch(gone)
+def test_a_proxy_on_the_loopback_is_used_by_the_host(bench: Any, tmp_path: Path, make_server: Any) -> None:
+    archive = make_archive(tmp_path / "www/lib.tar.gz")
+    with make_server(tmp_path / "www") as server:
+        bench.environ["http_proxy"] = server.url("")
+        fetched = bench.fetch("http://no-such-host.invalid/lib.tar.gz")
+    assert fetched.sha256 == digest(archive)
+    assert server.requests == ["http://no-such-host.invalid/lib.tar.gz"]
+
+
+def test_a_file_that_is_gone_is_unreachable(bench: Any, tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="No such file or directory") as caught:
+        bench.fetch(f"file://{tmp_path}/gone.tar.gz")
+    assert caught.value.trouble is Trouble.UNREACHABLE

@@ -1,11 +1,15 @@
 """Whole git fetches, with real repositories of every shape and a directory for a sandbox."""
 
+import base64
 import shutil
+import socket
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from pytest_atesor.porter.sources.interface import Fetched, Kind, SourceError, Trouble
@@ -341,6 +345,42 @@ def test_a_wrong_password_is_unreachable_and_seen_nowhere(
     assert "wr0ng" not in f"{bench.everything()}{caught.value}"
 
 
+def test_a_login_that_only_the_host_has_is_used_by_the_host(
+    bench: Any, upstream: Any, make_server: Any
+) -> None:
+    header = f"Authorization: Basic {base64.b64encode(b'me:s3cr3t').decode()}"
+    bench.environ |= {
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": "http.extraHeader",
+        "GIT_CONFIG_VALUE_0": header,
+    }
+    with make_server(serve_dumb(upstream).parent, "me:s3cr3t") as server:
+        # This spelling of the loopback address is none that we know, so the sandbox is asked first.
+        fetched = fetch(bench, server.url("served.git").replace("127.0.0.1", "127.1"))
+    assert fetched.commit == upstream.second
+    assert "the sandbox was refused" in bench.logged()
+    assert header not in bench.everything()
+
+
+def test_a_proxy_on_the_loopback_is_used_by_the_host(bench: Any, upstream: Any, make_server: Any) -> None:
+    with make_server(serve_dumb(upstream).parent) as server:
+        bench.environ["http_proxy"] = server.url("")
+        fetched = fetch(bench, "http://no-such-host.invalid/served.git")
+    assert fetched.commit == upstream.second
+    assert server.requests[0].startswith("http://no-such-host.invalid/served.git/info/refs")
+    assert "which the sandbox cannot see" in bench.logged()
+
+
+def test_ssh_uses_the_keys_of_this_machines_user(bench: Any, upstream: Any, tmp_path: Path) -> None:
+    stand_in = tmp_path / "ssh"
+    stand_in.write_text('#!/bin/sh\n[ "$1" = -G ] && exit 1\nfor last; do :; done\nexec sh -c "$last"\n')
+    stand_in.chmod(0o755)
+    bench.environ["GIT_SSH_COMMAND"] = str(stand_in)
+    fetched = fetch(bench, f"git@example.invalid:{upstream.path}", "v1")
+    assert fetched.commit == upstream.first
+    assert str(stand_in) not in bench.everything()
+
+
 def test_the_next_mirror_is_tried_when_nothing_answers(bench: Any, upstream: Any, tmp_path: Path) -> None:
     gone = f"file://{tmp_path}/gone.git"
     fetched = bench.fetch(gone, ref="v1", mirrors=(f"{gone}2", upstream.url))
@@ -369,6 +409,7 @@ def test_the_tree_is_fresh(bench: Any, upstream: Any) -> None:
     stale.mkdir(parents=True)
     (stale / "file").touch()
     stale.chmod(0o500)
+    (bench.workspace / "incoming-killed").mkdir()
     bench.tree.mkdir()
     (bench.tree / "left").touch()
     fetch(bench, upstream.url)
@@ -381,6 +422,17 @@ def test_a_deadline_that_is_over_says_so(bench: Any, upstream: Any) -> None:
     with pytest.raises(SourceError, match="time for fetching") as caught:
         bench.fetch(upstream.url, limit_s=0)
     assert caught.value.trouble is Trouble.TIMEOUT
+
+
+def test_a_server_that_never_answers_costs_no_more_than_the_deadline(bench: Any) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        started = time.monotonic()
+        with pytest.raises(SourceError) as caught:
+            bench.fetch(f"http://127.0.0.1:{silent.getsockname()[1]}/lib.git", limit_s=3)
+        took = time.monotonic() - started
+    assert caught.value.trouble is Trouble.TIMEOUT
+    assert took < 20
+    assert psutil.Process().children(recursive=True) == []
 
 
 def test_large_files_elsewhere_are_noted(bench: Any, make_upstream: MakeUpstream) -> None:

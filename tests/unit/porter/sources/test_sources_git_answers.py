@@ -8,6 +8,7 @@ from pytest_atesor.porter.sources.git_answers import (
     OneRef,
     decide_git_failure,
     decide_wanted,
+    is_passing_fault,
     plan_listing,
 )
 from pytest_atesor.porter.sources.interface import Trouble
@@ -129,3 +130,17 @@ def test_a_server_that_says_nothing_is_unreachable() -> None:
 )
 def test_a_lack_of_keys_is_worth_a_try_by_the_host(output: str) -> None:
     assert decide_git_failure(output, timed_out=False, limit_s=60).host_may_help
+
+
+@pytest.mark.parametrize(
+    ("output", "passing"),
+    [
+        ("error: RPC failed; HTTP 502 curl 22 The requested URL returned error: 502", True),
+        ("fatal: early EOF", True),
+        ("fatal: repository 'https://x.example/a/' not found", False),
+        ("fatal: unable to access 'https://x.example/': Could not resolve host: x.example", False),
+    ],
+    ids=["gateway", "cut-off", "404", "dns"],
+)
+def test_only_a_fault_that_may_pass_is_worth_a_second_try(output: str, passing: object) -> None:
+    assert is_passing_fault(output) is passing

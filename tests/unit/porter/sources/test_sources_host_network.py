@@ -150,7 +150,14 @@ def test_gits_own_proxy_comes_before_the_environments() -> None:
 
 @pytest.mark.parametrize(
     ("host", "expected"),
-    [("localhost", True), ("127.9.9.9", True), ("[::1]", True), ("example.org", False), ("10.0.0.1", False)],
+    [
+        ("localhost", True),
+        ("127.9.9.9", True),
+        ("[::1]", True),
+        ("0.0.0.0", True),  # noqa: S104 - nothing is bound to it
+        ("example.org", False),
+        ("10.0.0.1", False),
+    ],
 )
 def test_loopback_is_told_from_other_hosts(host: str, expected: bool) -> None:  # noqa: FBT001 - a table's column
     assert is_loopback(host) is expected

@@ -1,0 +1,148 @@
+"""Who runs what when, and what a dead worker costs: real workers, real processes."""
+
+import xml.etree.ElementTree as ET
+
+import pytest
+from lab import Lab
+
+
+def statuses(lab: Lab) -> dict[str, str]:
+    return {case["label"]: case["status"] or case["state"] for case in lab.results()["cases"]}
+
+
+def junit_counts(lab: Lab) -> dict[str, str]:
+    suite = next(iter(ET.parse(lab.root / "junit.xml").getroot()))  # noqa: S314 - our own file
+    return {key: suite.attrib[key] for key in ("tests", "failures", "errors", "skipped")}
+
+
+def test_nothing_is_pinned_behind_a_running_case(lab: Lab) -> None:
+    # The long case ends only after all others did: one item queued behind it would wait for ever.
+    lab.write_list(
+        "long", {"long": "after-d", "a": "pass", "b": "pass", "c": "pass", "d": "pass"}, timeout_s=20
+    )
+    run = lab.run("--atesor-list", "long", "-n2")
+    assert run.code == 0, run.out
+    assert lab.events()[-1] == "end long"
+
+
+@pytest.mark.parametrize("mode", ["loadscope", "worksteal", "loadfile"])
+def test_any_distribution_mode_dispatches_the_same_way(lab: Lab, mode: str) -> None:
+    lab.write_list("long", {"long": "after-b", "a": "pass", "b": "pass"}, timeout_s=20)
+    run = lab.run("--atesor-list", "long", "-n2", f"--dist={mode}")
+    assert run.code == 0, run.out
+
+
+def test_two_cases_of_one_derived_name_never_run_at_once(lab: Lab) -> None:
+    path = lab.write_list("same", {"tool": "exclusive", "other": "exclusive", "free": "pass"})
+    path.write_text(path.read_text().replace("exclusive/other", "exclusive/tool"))
+    run = lab.run("--atesor-list", "same", "-n2")
+    assert run.code == 0, run.out
+    assert statuses(lab) == dict.fromkeys(("tool", "other", "free"), "PASS")
+
+
+def test_a_dead_worker_costs_one_attempt_and_everything_else_runs(lab: Lab) -> None:
+    lab.write_list(
+        "crash", {"boom": "kill-worker", "a": "pass", "b": "pass", "c": "fail", "bang": "kill-worker"}
+    )
+    run = lab.run("--atesor-list", "crash", "-n2", "--junitxml=junit.xml")
+    assert run.code == 1, run.out
+    assert statuses(lab) == {"boom": "FAIL", "a": "PASS", "b": "PASS", "c": "FAIL", "bang": "FAIL"}
+    assert sorted(lab.events()) == sorted([
+        *(f"start {name}" for name in ("boom", "a", "b", "c", "bang")),
+        "end a",
+        "end b",
+        "end c",
+    ])
+    assert junit_counts(lab) == {"tests": "5", "failures": "3", "errors": "0", "skipped": "0"}
+    lost = [line for line in lab.journal() if line["type"] == "attempt_lost"]
+    assert {line["case_id"] for line in lost} == {"boom", "bang"}
+    assert all(line["cause"] == "environment" and "died" in line["reason"] for line in lost)
+    assert "5 packages: 2 PASS, 0 UNVERIFIED, 3 FAIL, 0 TIMEOUT, 0 SKIPPED" in run.lines
+    assert sum(line.startswith("[") and " FAIL boom " in line for line in run.lines) == 1
+
+
+def test_max_worker_restart_leaves_nothing_unaccounted(lab: Lab) -> None:
+    lab.write_list("crash", {"boom": "kill-worker", "a": "pass", "b": "pass"})
+    run = lab.run("--atesor-list", "crash", "-n1", "--max-worker-restart=0")
+    assert run.code == 1, run.out
+    assert statuses(lab) == {"boom": "FAIL", "a": "SKIPPED", "b": "SKIPPED"}
+    assert lab.results()["tally"]["planned"] == 3
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n1", "-n2"])
+def test_exitfirst_skips_the_rest_with_its_reason(lab: Lab, workers: str) -> None:
+    lab.write_list("first", {"a": "fail", **{f"b{number}": "after-end" for number in range(4)}}, timeout_s=2)
+    run = lab.run("--atesor-list", "first", "-x", workers, "--junitxml=junit.xml")
+    assert run.code == 1, run.out
+    found = statuses(lab)
+    assert found["a"] == "FAIL"
+    assert list(found.values()).count("SKIPPED") >= 3
+    skips = [line for line in lab.journal() if line["type"] == "cases_skipped"]
+    assert "stopping after 1 failures" in skips[0]["reason"]
+    assert junit_counts(lab)["tests"] == "5"
+    assert junit_counts(lab)["errors"] == "0"
+
+
+def test_a_dead_worker_counts_for_exitfirst(lab: Lab) -> None:
+    lab.write_list("first", {"boom": "kill-worker", "a": "pass", "b": "pass"})
+    run = lab.run("--atesor-list", "first", "-x", "-n1")
+    assert run.code == 1
+    assert statuses(lab) == {"boom": "FAIL", "a": "SKIPPED", "b": "SKIPPED"}
+
+
+def test_workers_that_never_come_up_end_the_batch(lab: Lab) -> None:
+    (lab.root / "conftest.py").write_text(
+        "import os\n"
+        "def pytest_sessionstart(session):\n"
+        "    if hasattr(session.config, 'workerinput'):\n"
+        "        os._exit(9)\n"
+    )
+    lab.write_list("two", {"a": "pass", "b": "pass"})
+    run = lab.run("--atesor-list", "two", "-n1")
+    assert run.code == 1
+    assert "workers died in a row without running a case" in run.out + run.err
+    assert lab.events() == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["-n0"], ["-p", "no:xdist"], ["-n1", "-p", "no:timeout"], ["-p", "no:terminal"], ["-n2", "-qq"]],
+    ids=" ".join,
+)
+def test_it_runs_without_the_plugins_that_it_can_do_without(lab: Lab, arguments: list[str]) -> None:
+    lab.write_list("two", {"a": "pass", "b": "pass"})
+    run = lab.run("--atesor-list", "two", *arguments)
+    assert run.code == 0, run.out + run.err
+    assert statuses(lab) == {"a": "PASS", "b": "PASS"}
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+def test_a_global_timeout_is_not_for_cases(lab: Lab, workers: str) -> None:
+    (lab.root / "pytest.ini").write_text("[pytest]\ntimeout = 1\n")
+    lab.write_list("slow", {"a": "hang"}, timeout_s=2)
+    run = lab.run("--atesor-list", "slow", workers)
+    assert run.code == 1
+    assert statuses(lab) == {"a": "TIMEOUT"}
+    assert "Timeout" not in run.out
+
+
+@pytest.mark.parametrize("workers", [[], ["-n1"]], ids=["in process", "one worker"])
+def test_verbose_shows_pytest_s_own_lines_with_our_words(lab: Lab, workers: list[str]) -> None:
+    lab.write_list("two", {"a": "pass", "b": "unverified"})
+    run = lab.run("--atesor-list", "two", "-v", *workers)
+    assert run.code == 1
+    ends = [line for line in run.lines if "%]" in line]
+    assert len(ends) == 2, run.out
+    assert all(word in ends[0] for word in ("PASS (", "packages/two.json::a"))
+    assert all(word in ends[1] for word in ("UNVERIFIED (", "packages/two.json::b"))
+    assert not [line for line in run.lines if " start " in line]
+
+
+def test_last_failed_runs_only_what_failed(lab: Lab) -> None:
+    lab.write_list("mix", {"a": "pass", "b": "fail", "c": "unverified"})
+    assert lab.run("--atesor-list", "mix", "-n2").code == 1
+    second = lab.run("--atesor-list", "mix", "--lf", "-n2")
+    assert second.code == 1
+    assert statuses(lab) == {"a": "not_started", "b": "FAIL", "c": "UNVERIFIED"}
+    ordered = lab.run("--atesor-list", "mix", "--ff", "--collect-only", "-q")
+    assert ordered.lines[:3] == [f"packages/mix.json::{name}" for name in "bca"]

@@ -1,0 +1,127 @@
+"""Stop signals to the controller alone, as a CI runner sends them: nothing is left, nothing is lost."""
+
+import contextlib
+import os
+import signal
+import time
+import xml.etree.ElementTree as ET
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+from lab import SECONDS, Lab
+
+if TYPE_CHECKING:
+    import subprocess
+
+
+def finish(process: "subprocess.Popen[str]") -> str:
+    out, err = process.communicate(timeout=SECONDS)
+    return out + err
+
+
+def agents_of(lab: Lab) -> list[psutil.Process]:
+    """Return what still runs of the batch: every process that works in its rootdir."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.cwd() == str(lab.root):
+                found.append(process)
+    return found
+
+
+def check_books(lab: Lab, *, planned: int) -> None:
+    results = lab.results()
+    assert sum(case["status"] is not None for case in results["cases"]) == planned
+    suite = next(iter(ET.parse(lab.root / "junit.xml").getroot()))  # noqa: S314 - our own file
+    assert (suite.attrib["tests"], suite.attrib["errors"]) == (str(planned), "0")
+    assert lab.journal()[-1]["type"] == "batch_ended"
+
+
+VERBS = {"done": "pass", "one": "hang", "two": "hang", "queued": "pass", "later": "pass"}
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)],
+    ids=["INT", "TERM", "HUP"],
+)
+def test_the_first_signal_ends_the_batch_in_order(lab: Lab, number: int, code: int) -> None:
+    lab.write_list("sig", VERBS)
+    process = lab.start("--atesor-list", "sig", "-n2", "--junitxml=junit.xml")
+    lab.wait_for_events("end done", "start one", "start two")
+    process.send_signal(number)
+    started = time.monotonic()
+    out = finish(process)
+    # 5 s is the promise; a busy machine takes longer to end Python processes.
+    assert time.monotonic() - started < 15
+    assert process.returncode == code, out
+    found = {case["label"]: (case["status"], case["cause"]) for case in lab.results()["cases"]}
+    assert found["done"] == ("PASS", None)
+    assert {found[name] for name in VERBS if name != "done"} == {("SKIPPED", "interrupted")}
+    assert "5 packages: 1 PASS, 0 UNVERIFIED, 0 FAIL, 0 TIMEOUT, 4 SKIPPED" in out.splitlines()
+    assert "start queued" not in lab.events()
+    check_books(lab, planned=5)
+    assert agents_of(lab) == []
+
+
+def test_without_workers_the_first_signal_ends_the_batch_too(lab: Lab) -> None:
+    lab.write_list("sig", {"done": "pass", "one": "hang", "queued": "pass"})
+    process = lab.start("--atesor-list", "sig", "--junitxml=junit.xml")
+    lab.wait_for_events("end done", "start one")
+    process.send_signal(signal.SIGINT)
+    out = finish(process)
+    assert process.returncode == 130, out
+    assert "3 packages: 1 PASS, 0 UNVERIFIED, 0 FAIL, 0 TIMEOUT, 2 SKIPPED" in out.splitlines()
+    check_books(lab, planned=3)
+    assert agents_of(lab) == []
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+def test_the_second_ctrl_c_kills_at_once(lab: Lab, workers: str) -> None:
+    lab.write_list("sig", {"one": "stubborn", "queued": "pass"})
+    process = lab.start("--atesor-list", "sig", workers, "--junitxml=junit.xml")
+    lab.wait_for_events("start one")
+    started = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.5)  # a person's second press; anything faster counts as the same one
+    process.send_signal(signal.SIGINT)
+    out = finish(process)
+    assert time.monotonic() - started < 8, "the ladder's ten seconds were waited for"
+    assert process.returncode == 130, out
+    lab.wait_until(lambda: agents_of(lab) == [])
+
+
+def test_a_signal_to_the_whole_group_counts_once(lab: Lab) -> None:
+    lab.write_list("sig", {"one": "hang", "two": "hang"})
+    process = lab.start("--atesor-list", "sig", "-n2", "--junitxml=junit.xml")
+    lab.wait_for_events("start one", "start two")
+    os.killpg(process.pid, signal.SIGINT)
+    os.killpg(process.pid, signal.SIGTERM)
+    out = finish(process)
+    assert process.returncode == 130, out
+    check_books(lab, planned=2)
+    assert agents_of(lab) == []
+
+
+def test_a_killed_controller_leaves_no_agent(lab: Lab) -> None:
+    lab.write_list("sig", {"one": "hang", "two": "hang"})
+    process = lab.start("--atesor-list", "sig", "-n2")
+    lab.wait_for_events("start one", "start two")
+    process.kill()
+    process.communicate()
+    lab.wait_until(lambda: agents_of(lab) == [])
+    record = lab.bundles[-1] / "cases" / "one" / "attempts" / "001" / "attempt.json"
+    lab.wait_until(record.exists)
+
+
+def test_interrupted_cases_stay_in_last_failed(lab: Lab) -> None:
+    lab.write_list("sig", {"one": "fail", "two": "fail"})
+    assert lab.run("--atesor-list", "sig").code == 1
+    lab.write_list("sig", {"one": "hang", "two": "fail"})
+    process = lab.start("--atesor-list", "sig", "--lf")
+    lab.wait_until(lambda: lab.events().count("start one") == 2)
+    process.send_signal(signal.SIGINT)
+    finish(process)
+    again = lab.run("--atesor-list", "sig", "--lf", "--collect-only", "-q")
+    assert again.lines[:2] == ["packages/sig.json::one", "packages/sig.json::two"]
