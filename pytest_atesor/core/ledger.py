@@ -162,7 +162,8 @@ class Ledger:
         """Take one event. Raises BundleError when it names a case that the plan does not have."""
         match event:
             case BatchStarted():
-                self.sessions.append((event, None))
+                if not self.sessions or self.sessions[-1][0] != event:
+                    self.sessions.append((event, None))
             case BatchEnded() if self.sessions:
                 self.sessions[-1] = (self.sessions[-1][0], event)
             case BatchEnded():

@@ -49,8 +49,7 @@ class CaseQueue:
         group = self._waiting.setdefault(case.derived_name, [])
         heapq.heappush(group, (rank, case.case_id))
         self._count += 1
-        if case.derived_name not in self._busy:
-            heapq.heappush(self._ready, (group[0][0], case.derived_name))
+        heapq.heappush(self._ready, (group[0][0], case.derived_name))
 
     def take(self) -> Case | None:
         """Return the best case that may run now and mark its derived name busy.
@@ -61,7 +60,7 @@ class CaseQueue:
             rank, name = heapq.heappop(self._ready)
             group = self._waiting.get(name)
             if name in self._busy or not group or group[0][0] != rank:
-                continue  # an older entry: the group was served, or got a better head, since
+                continue  # blocked until its release, or served or given a better head since
             _, case_id = heapq.heappop(group)
             self._count -= 1
             self._busy.add(name)

@@ -5,8 +5,6 @@ stranger's file, and :mod:`pytest_atesor.core.port_outcome` decides what it all 
 """
 
 import json
-import os
-import stat
 import sys
 from pathlib import Path
 from typing import Final, cast, final
@@ -14,6 +12,7 @@ from typing import Final, cast, final
 from pytest_atesor.core.plan import Case, Target
 from pytest_atesor.core.port_outcome import AgentResult, NoResult, decide_port_end, parse_agent_result
 from pytest_atesor.errors import BadInputError
+from pytest_atesor.runners.files import read_strangers_file
 from pytest_atesor.runners.interface import AttemptContext, AttemptEnd
 from pytest_atesor.runners.process import ChildSpec, run_child
 
@@ -23,7 +22,6 @@ DEFAULT_AGENT: Final = (sys.executable, "-m", "pytest_atesor.porter")
 """The built-in agent."""
 
 _RESULT_NAME: Final = "result.json"
-_RESULT_LIMIT_BYTES: Final = 4 * 1024 * 1024
 _DEFAULT_MAX_ATTEMPTS: Final = 5
 # They describe this pytest process; an agent that runs pytest itself must not take them for its own.
 _OWN_PREFIXES: Final = ("PYTEST_XDIST_", "PYTEST_CURRENT_TEST", "PYTEST_VERSION")
@@ -122,26 +120,10 @@ def plan_agent_environment(case: Case, context: AttemptContext) -> dict[str, str
 def read_agent_result(attempt_dir: Path) -> AgentResult | NoResult:
     """Return what the agent left in ``result.json``: a regular file of at most 4 MiB, or it is ignored."""
     try:
-        return parse_agent_result(_read_strangers_file(attempt_dir / _RESULT_NAME), _RESULT_NAME)
+        return parse_agent_result(read_strangers_file(attempt_dir / _RESULT_NAME), _RESULT_NAME)
     except FileNotFoundError:
         return NoResult()
     except OSError as error:
         return NoResult(f"{_RESULT_NAME} is ignored: {error.strerror}")
     except BadInputError as error:
         return NoResult(f"{_RESULT_NAME} is ignored: {error}")
-
-
-def _read_strangers_file(path: Path) -> bytes:
-    """Return the bytes of a small regular file. Raises OSError, or BadInputError when it is anything else."""
-    # A link could point at anybody's file, and a FIFO would block us.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise BadInputError("it is no regular file")
-        with open(descriptor, "rb", closefd=False) as file:
-            data = file.read(_RESULT_LIMIT_BYTES + 1)
-    finally:
-        os.close(descriptor)
-    if len(data) > _RESULT_LIMIT_BYTES:
-        raise BadInputError(f"it is larger than {_RESULT_LIMIT_BYTES} bytes")
-    return data

@@ -27,6 +27,7 @@ _ENGINE_SAYS = re.compile(
     rb"|OCI runtime exec failed: (?!.*(?:no such file or directory|not found|permission denied))"
     rb"|Error: (?:container_linux|crun|runc|OCI runtime error|exec failed): "
     rb"(?!.*(?:no such file or directory|not found|permission denied))"
+    rb"|cannot exec in a (?:stopped|paused) state"
     rb"|error during connect: )",
     re.IGNORECASE,
 )

@@ -31,7 +31,7 @@ class EngineInfo:
     """What a probe of the engine found.
 
     ``storage`` is where it keeps images, None when that is on another machine; ``unenforced`` names the
-    limits that it cannot enforce here: "memory", "pids".
+    limits that it cannot enforce here: "memory", "pids", "network".
     """
 
     name: str
@@ -158,7 +158,10 @@ class Engine(Protocol):
         """Return the host command line that runs ``command`` inside, with stdin closed."""
 
     def set_network(self, name: str, *, enabled: bool) -> None:
-        """Connect the sandbox to the network or cut it off, for everything that runs in it."""
+        """Connect the sandbox to the network or cut it off, for everything that runs in it.
+
+        Does nothing where the engine says that it cannot enforce "network".
+        """
 
     def list_sandboxes(self) -> tuple[str, ...]:
         """Return the names of all containers that carry our label."""

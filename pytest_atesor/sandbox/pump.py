@@ -14,7 +14,6 @@ from typing import BinaryIO
 __all__ = ["Pumped", "pump_process"]
 
 _CHUNK = 65_536
-_KILL_WAIT_S = 2.0
 _LINGER_S = 2.0
 
 
@@ -54,8 +53,8 @@ def pump_process(
 ) -> Pumped:
     """Run ``argv`` with stdin closed and both streams in one; return how it ended.
 
-    ``on_timeout`` is called once when the deadline passes, before the client is killed. After the client's
-    own end, output that somebody else still holds open is read for at most 2 seconds.
+    When the deadline passes, the client is killed and ``on_timeout`` called once. After the client's own end,
+    output that somebody else still holds open is read for at most 2 seconds.
     """
     started = time.monotonic()
     tail = _Tail(tail_bytes)
@@ -71,10 +70,9 @@ def pump_process(
         try:
             timed_out = not _move_output(process, started + timeout_s, feed)
             if timed_out:
-                on_timeout()
-                # the client notices that its command is gone once its last output is taken
-                _move_output(process, time.monotonic() + _KILL_WAIT_S, feed)
+                # engines wait for a client that stands in the way of a flood of output
                 process.kill()
+                on_timeout()
         except BaseException:
             process.kill()
             raise

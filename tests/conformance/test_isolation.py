@@ -89,6 +89,8 @@ def test_processes_are_limited_and_a_full_sandbox_can_be_cleared(
 
 
 def test_the_network_can_be_cut_and_given_back(workbench: "Workbench", shell: Shell) -> None:
+    if "network" in workbench.info.unenforced:
+        pytest.skip(f"{workbench.engine.name} says that it cannot cut the network here")
     sandbox = workbench.open("network")
     routes = "tail -n +2 /proc/net/route | wc -l"
     assert int(shell(sandbox, routes).tail) > 0
@@ -106,6 +108,8 @@ def test_the_network_can_be_cut_and_given_back(workbench: "Workbench", shell: Sh
 
 
 def test_the_network_is_cut_for_what_already_runs(workbench: "Workbench", shell: Shell) -> None:
+    if "network" in workbench.info.unenforced:
+        pytest.skip(f"{workbench.engine.name} says that it cannot cut the network here")
     sandbox = workbench.open("network")
     sandbox.set_network(enabled=True)
     wait = "while [ ! -e /tmp/look ]; do sleep 0.1; done"

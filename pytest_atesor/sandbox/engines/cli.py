@@ -137,7 +137,14 @@ class CliEngine(ABC):
         argv = ["run", "--detach", "--name", spec.name, "--hostname", "sandbox", "--pull", "never"]
         for key, value in {**spec.labels, LABEL: spec.name}.items():
             argv += ["--label", f"{key}={value}"]
-        argv += ["--network", "bridge", "--security-opt", "no-new-privileges", "--cap-drop", "ALL"]
+        argv += [
+            "--network",
+            self._network_mode(),
+            "--security-opt",
+            "no-new-privileges",
+            "--cap-drop",
+            "ALL",
+        ]
         for capability in CAPABILITIES:
             argv += ["--cap-add", capability]
         argv += ["--pids-limit", str(spec.pids), "--ulimit", "core=0:0"]
@@ -155,15 +162,25 @@ class CliEngine(ABC):
     def remove(self, name: str) -> None:
         """Kill and remove our sandbox with all its processes. Absent is fine; Foreign raises SandboxError."""
         container = self._own(name)
-        if container is not None:
-            self._call([*self._remove_command(), container], absent_is_fine=True)
+        if container is None:
+            return
+        command = [*self._remove_command(), container]
+        try:
+            self._call(command, absent_is_fine=True)
+        except SandboxError:
+            # a client that does not read its output makes the engine give up, after it killed everything
+            self._call(command, absent_is_fine=True)
 
     def restart(self, name: str) -> None:
         """Kill everything in our sandbox and start it again, empty."""
         container = self._own(name)
         if container is None:
             raise SandboxError(f"{self.name}: the sandbox {name} is gone; it must be created again")
-        self._call(["restart", "--time", "0", container])
+        try:
+            self._call(["restart", "--time", "0", container])
+        except SandboxError:
+            # as in remove(): dead by now, but not started again
+            self._call(["start", container])
 
     def exec_argv(self, name: str, command: ExecSpec) -> list[str]:
         """Return the host command line that runs ``command`` inside, with stdin closed."""
@@ -174,6 +191,8 @@ class CliEngine(ABC):
 
     def set_network(self, name: str, *, enabled: bool) -> None:
         """Connect the sandbox to the network or cut it off, for everything that runs in it."""
+        if self._network_mode() == "host":
+            return
         container = self._inspect("container", name)
         if container is None:
             raise SandboxError(f"{self.name}: the sandbox {name} is gone; its network cannot be set")
@@ -188,6 +207,10 @@ class CliEngine(ABC):
         """Return the names of all containers that carry our label."""
         text = self._call(["ps", "--all", "--filter", f"label={LABEL}", "--format", "{{.Names}}"])
         return tuple(sorted(text.split()))
+
+    def _network_mode(self) -> str:
+        """Return "bridge", or "host" where the engine has no networks of its own."""
+        return "bridge"
 
     def _network_name(self) -> str:
         return "bridge"

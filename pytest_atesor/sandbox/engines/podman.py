@@ -1,21 +1,31 @@
 """Podman, as root or as an ordinary user, through its command-line client."""
 
 import json
+import os
 import resource
 import shutil
-from collections.abc import Sequence
+from collections.abc import Collection
+from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pytest_atesor.errors import SandboxError, SetupError
 from pytest_atesor.sandbox.engines.cli import CliEngine
 from pytest_atesor.sandbox.interface import EngineInfo
 
-__all__ = ["PodmanEngine", "decide_runtime", "has_hybrid_cgroups", "plan_ulimits"]
+__all__ = ["PodmanEngine", "decide_runtime", "decide_unenforced", "has_hybrid_cgroups", "plan_ulimits"]
 
 _NOFILE_SOFT = 1024
 _NOFILE_HARD = 524_288
 _PID_MAX = Path("/proc/sys/kernel/pid_max")
+_TUN = Path("/dev/net/tun")
+_ROOTLESS_NETWORKS = ("slirp4netns", "pasta")
+
+
+@dataclass(frozen=True, slots=True)
+class _Findings:
+    info: EngineInfo
+    options: tuple[str, ...]
 
 
 class PodmanEngine(CliEngine):
@@ -24,35 +34,32 @@ class PodmanEngine(CliEngine):
     name: ClassVar[str] = "podman"
 
     def __init__(self) -> None:
-        self._options: list[str] | None = None
+        self._findings: _Findings | None = None
 
     def probe(self) -> EngineInfo:
-        """Ask podman about itself."""
+        """Ask podman about itself and look at this machine's limits."""
         if shutil.which(self.program) is None:
             raise SetupError("podman is not installed; apt-get install podman")
         try:
-            info = json.loads(self._call(["info", "--format", "json"], timeout_s=20.0))
+            answer = json.loads(self._call(["info", "--format", "json"], timeout_s=20.0))
         except SandboxError as error:
             raise SetupError(f"podman does not work here: {error}") from error
-        host = info["host"]
-        self._options = _plan_options(str(host["ociRuntime"]["name"]))
-        rootless = bool(host["security"]["rootless"])
-        controllers = set(host.get("cgroupControllers") or ())
-        if rootless and host.get("cgroupVersion") == "v1":
-            controllers = set()
-        return EngineInfo(
-            name=self.name,
-            version=str(info["version"]["Version"]),
-            rootless=rootless,
-            storage=Path(info["store"]["graphRoot"]),
-            unenforced=tuple(word for word in ("memory", "pids") if word not in controllers),
-        )
+        self._findings = _find_out(self.name, answer)
+        return self._findings.info
 
     def create_options(self) -> list[str]:
         """Name the architecture, keep the host's proxies out, and stay within this machine's limits."""
-        if self._options is None:
+        return ["--arch", "riscv64", "--http-proxy=false", *self._found().options]
+
+    def _found(self) -> _Findings:
+        if self._findings is None:
             self.probe()
-        return ["--arch", "riscv64", "--http-proxy=false", *(self._options or ())]
+        if self._findings is None:
+            raise SetupError("podman does not answer")
+        return self._findings
+
+    def _network_mode(self) -> str:
+        return "host" if "network" in self._found().info.unenforced else "bridge"
 
     def _network_name(self) -> str:
         return "podman"
@@ -61,19 +68,45 @@ class PodmanEngine(CliEngine):
         return ["rm", "--force", "--volumes", "--time", "0"]
 
 
-def _plan_options(default_runtime: str) -> list[str]:
+def _find_out(name: str, answer: dict[str, Any]) -> _Findings:
+    host = answer["host"]
+    rootless = bool(host["security"]["rootless"])
+    info = EngineInfo(
+        name=name,
+        version=str(answer["version"]["Version"]),
+        rootless=rootless,
+        storage=Path(answer["store"]["graphRoot"]),
+        unenforced=decide_unenforced(
+            rootless=rootless,
+            cgroup_version=str(host.get("cgroupVersion")),
+            controllers=host.get("cgroupControllers") or (),
+            can_make_networks=os.access(_TUN, os.R_OK | os.W_OK)
+            and any(map(shutil.which, _ROOTLESS_NETWORKS)),
+        ),
+    )
     options = plan_ulimits(
         nofile_hard=resource.getrlimit(resource.RLIMIT_NOFILE)[1],
         nproc_hard=resource.getrlimit(resource.RLIMIT_NPROC)[1],
         pid_max=int(_PID_MAX.read_text(encoding="ascii")),
     )
     runtime = decide_runtime(
-        default=default_runtime,
+        default=str(host["ociRuntime"]["name"]),
         hybrid=has_hybrid_cgroups(Path("/proc/self/mountinfo").read_text(encoding="utf-8")),
         installed=tuple(name for name in ("runc",) if _which_admin(name)),
     )
-    # a global option of podman, not of run, but accepted by both
-    return options if runtime is None else [*options, "--runtime", runtime]
+    if runtime is not None:
+        # a global option of podman, not of run, but accepted by both
+        options += ["--runtime", runtime]
+    return _Findings(info, tuple(options))
+
+
+def decide_unenforced(
+    *, rootless: bool, cgroup_version: str, controllers: Collection[str], can_make_networks: bool
+) -> tuple[str, ...]:
+    """Return what podman cannot limit or cut off. Without root, cgroup v1 limits nothing."""
+    given = () if rootless and cgroup_version == "v1" else controllers
+    limits = tuple(word for word in ("memory", "pids") if word not in given)
+    return limits if can_make_networks or not rootless else (*limits, "network")
 
 
 def plan_ulimits(*, nofile_hard: int, nproc_hard: int, pid_max: int) -> list[str]:
@@ -93,7 +126,7 @@ def has_hybrid_cgroups(mountinfo: str) -> bool:
     return {"cgroup", "cgroup2"} <= kinds
 
 
-def decide_runtime(*, default: str, hybrid: bool, installed: Sequence[str]) -> str | None:
+def decide_runtime(*, default: str, hybrid: bool, installed: Collection[str]) -> str | None:
     """Choose the OCI runtime, None for podman's own choice. crun refuses hybrid cgroups.
 
     Raises SetupError when crun cannot work and nothing else is installed.

@@ -48,7 +48,7 @@ for case_id in todo:
     step()
     attempt = create_attempt(bundle.layout, case_id)
     step()
-    started = AttemptStarted(at="now", case_id=case_id, attempt_id=attempt.attempt_id, slot="w1", worker="gw0")
+    started = AttemptStarted(at="now", case_id=case_id, attempt_id=attempt.attempt_id, slot="w1", worker="w")
     bundle.record(started)
     step()
     done = replace(record, case_id=case_id, attempt_id=attempt.attempt_id)

@@ -178,6 +178,22 @@ def test_sessions_are_kept_with_their_ends(make_plan: PlanFactory) -> None:
     assert fold_events(make_plan("a"), [first, second, ended]).sessions == [(first, None), (second, ended)]
 
 
+def test_an_event_applied_twice_counts_once(make_plan: PlanFactory, make_record: RecordFactory) -> None:
+    history: list[Event] = [
+        BatchStarted(at=AT, host="h", pid=1, version="0.1.0", workers=1),
+        select("zlib"),
+        start("zlib"),
+        end(make_record("zlib")),
+    ]
+    once, twice = Ledger(make_plan("zlib")), Ledger(make_plan("zlib"))
+    for event in history:
+        once.apply(event)
+        twice.apply(event)
+        twice.apply(event)
+        assert twice.states() == once.states()
+    assert (twice.attempts("zlib"), twice.sessions) == (once.attempts("zlib"), once.sessions)
+
+
 @pytest.mark.parametrize(
     "event", [select("b"), start("b"), lose("b"), skip("b")], ids=lambda event: type(event).__name__
 )

@@ -88,6 +88,16 @@ def test_a_record_on_disk_outranks_a_loss_in_the_journal(ledger: Ledger, make_re
     assert AttemptEnded(at=LATER, record=record, adopted=True) in events
 
 
+def test_an_attempt_that_the_journal_has_as_ended_is_left_alone(
+    ledger: Ledger, make_record: RecordFactory
+) -> None:
+    found: dict[str, dict[str, AttemptRecord | None]] = {
+        "passed": {"001": make_record("passed")},
+        "cut": {"001": None},
+    }
+    assert [type(event).__name__ for event in recover(ledger, found)] == ["AttemptLost"]
+
+
 def test_recovering_twice_changes_nothing_more(ledger: Ledger) -> None:
     found: dict[str, dict[str, AttemptRecord | None]] = {"cut": {"001": None}, "waiting": {"001": None}}
     assert recover(ledger, found)

@@ -47,6 +47,7 @@ def test_a_failed_command_is_the_commands_own(exit_code: int, tail: bytes) -> No
         pytest.param(
             255, b"Error: can only create exec sessions on running containers\n", id="podman-stopped"
         ),
+        pytest.param(126, b"cannot exec in a stopped state: unknown\n", id="stopping"),
         pytest.param(
             126,
             b"OCI runtime exec failed: exec failed: unable to start container process: resource temporarily "

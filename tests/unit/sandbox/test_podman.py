@@ -3,7 +3,12 @@ import resource
 import pytest
 
 from pytest_atesor.errors import SetupError
-from pytest_atesor.sandbox.engines.podman import decide_runtime, has_hybrid_cgroups, plan_ulimits
+from pytest_atesor.sandbox.engines.podman import (
+    decide_runtime,
+    decide_unenforced,
+    has_hybrid_cgroups,
+    plan_ulimits,
+)
 
 V1 = "30 25 0:26 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory"
 V2 = "31 25 0:27 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw"
@@ -56,3 +61,33 @@ def test_no_runtime_that_works_is_an_error_with_its_fix() -> None:
 def test_limits_stay_within_the_hard_ones(nofile_hard: int, nproc_hard: int, expected: list[str]) -> None:
     planned = plan_ulimits(nofile_hard=nofile_hard, nproc_hard=nproc_hard, pid_max=32_768)
     assert planned == ["--ulimit", expected[0], "--ulimit", expected[1]]
+
+
+ALL = ("cpu", "memory", "pids")
+
+
+@pytest.mark.parametrize(
+    ("rootless", "version", "controllers", "can_make_networks", "expected"),
+    [
+        pytest.param(False, "v1", ALL, False, (), id="root-on-v1"),
+        pytest.param(False, "v2", ("cpu",), True, ("memory", "pids"), id="root-without-controllers"),
+        pytest.param(True, "v1", ALL, True, ("memory", "pids"), id="user-on-v1"),
+        pytest.param(True, "v2", ALL, True, (), id="user-on-v2"),
+        pytest.param(True, "v2", ALL, False, ("network",), id="user-without-networks"),
+    ],
+)
+def test_what_cannot_be_enforced_is_said(
+    *,
+    rootless: bool,
+    version: str,
+    controllers: tuple[str, ...],
+    can_make_networks: bool,
+    expected: tuple[str, ...],
+) -> None:
+    decided = decide_unenforced(
+        rootless=rootless,
+        cgroup_version=version,
+        controllers=controllers,
+        can_make_networks=can_make_networks,
+    )
+    assert decided == expected

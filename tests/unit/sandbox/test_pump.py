@@ -1,7 +1,6 @@
 import io
 import os
 import time
-from pathlib import Path
 
 import pytest
 
@@ -48,16 +47,13 @@ def test_stdin_is_closed() -> None:
 
 
 def test_the_deadline_ends_a_client_that_never_writes() -> None:
-    asked: list[float] = []
-
-    def end_it() -> None:
-        asked.append(time.monotonic())
-        os.kill(_only_child(), 9)
-
+    asked: list[str] = []
     begun = time.monotonic()
-    done = pump_process(["sleep", "60"], timeout_s=0.2, sink=None, tail_bytes=10, on_timeout=end_it)
+    done = pump_process(
+        ["sleep", "60"], timeout_s=0.2, sink=None, tail_bytes=10, on_timeout=lambda: asked.append("now")
+    )
     assert done.timed_out
-    assert len(asked) == 1
+    assert asked == ["now"]
     assert time.monotonic() - begun < 5
 
 
@@ -67,7 +63,7 @@ def test_the_deadline_ends_a_client_that_floods() -> None:
         timeout_s=0.3,
         sink=None,
         tail_bytes=10,
-        on_timeout=lambda: os.kill(_only_child(), 15),
+        on_timeout=lambda: None,
     )
     assert done.timed_out
     assert done.tail == bytes(10)
@@ -87,8 +83,3 @@ def test_a_sink_that_fails_ends_the_client() -> None:
     sink.close()
     with pytest.raises(ValueError, match="closed file"):
         pump("echo x; exec sleep 60", sink=sink)
-
-
-def _only_child() -> int:
-    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii")
-    return int(children.split()[0])

@@ -253,58 +253,6 @@ def test_the_hosts_rewriting_leads_to_a_local_mirror(bench: Any, upstream: Any) 
     assert "rewrites it to file://" in bench.logged()
 
 
-def add_submodule(parent: Any, child: Any, url: str, path: str = "sub") -> None:
-    parent.git("submodule", "--quiet", "add", str(child.path), path)
-    parent.git("config", "--file", ".gitmodules", f"submodule.{path}.url", url)
-    parent.commit({}, "submodule")
-
-
-def test_submodules_come_recursively_with_relative_urls(bench: Any, make_upstream: MakeUpstream) -> None:
-    leaf, middle, top = make_upstream("leaf"), make_upstream("middle"), make_upstream("top")
-    leaf.commit({"leaf.txt": "leaf"})
-    middle.commit({"middle.txt": "middle"})
-    add_submodule(middle, leaf, "../leaf", "deep/leaf")
-    top.commit({"top.txt": "top"})
-    add_submodule(top, middle, middle.url)
-    fetched = fetch(bench, top.url)
-    assert (bench.tree / "sub/deep/leaf/leaf.txt").read_text() == "leaf"
-    assert [(module.path, module.fetched) for module in fetched.submodules] == [
-        ("sub", True),
-        ("sub/deep/leaf", True),
-    ]
-    status = subprocess.run(
-        [GIT, "submodule", "status", "--recursive"],
-        cwd=bench.tree,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert [line[0] for line in status.stdout.splitlines()] == [" ", " "]
-
-
-@pytest.mark.parametrize(
-    ("url", "reason"),
-    [
-        pytest.param("../no-such-repository", "does not exist", id="gone"),
-        pytest.param("file:///etc/secret.git", "outside", id="elsewhere-on-the-host"),
-        pytest.param("ext::sh -c true", "refused", id="remote-helper"),
-    ],
-)
-def test_a_submodule_that_cannot_be_had_is_a_warning(
-    bench: Any, make_upstream: MakeUpstream, url: str, reason: str
-) -> None:
-    child, top = make_upstream("child"), make_upstream("top")
-    child.commit({"a": "1"})
-    top.commit({"top.txt": "top"})
-    add_submodule(top, child, url)
-    fetched = fetch(bench, top.url)
-    assert bench.has("top.txt")
-    assert [(module.path, module.fetched) for module in fetched.submodules] == [("sub", False)]
-    assert reason in fetched.submodules[0].reason
-    assert "1 of 1 submodules" in fetched.notes[0]
-    assert "warning: submodule sub" in bench.logged()
-
-
 def serve_dumb(upstream: Any) -> Path:
     path = bare(upstream, "served.git")
     subprocess.run([GIT, "-C", str(path), "update-server-info"], check=True)

@@ -1,0 +1,126 @@
+"""Every option from every place, and which place wins."""
+
+from pathlib import Path
+
+import pytest
+
+from pytest_atesor.core.plan import Platform, Target
+from pytest_atesor.core.shards import Shard
+from pytest_atesor.errors import UsageError
+from pytest_atesor.options import OPTIONS, find_list_setting, read_options
+
+
+@pytest.fixture
+def rootdir(pytester: pytest.Pytester) -> Path:
+    pytester.makeini("[pytest]\n")
+    return pytester.path
+
+
+def test_defaults(rootdir: Path, pytester: pytest.Pytester) -> None:
+    options = read_options(pytester.parseconfig(), {})
+    assert (options.platform, options.target, options.engine) == (Platform.DEBIAN, Target.QEMU, "auto")
+    assert (options.package_list, options.agent, options.shard, options.batch_id) == (None, None, None, None)
+    assert (options.package, options.only, dict(options.dotenv)) == (False, (), {})
+    assert options.output_root == rootdir / "runs/batches"
+
+
+def test_the_nearer_place_wins(rootdir: Path, pytester: pytest.Pytester) -> None:
+    def platform(*arguments: str, **environ: str) -> Platform:
+        return read_options(pytester.parseconfig(*arguments), environ).platform
+
+    (rootdir / "tox.ini").write_text("[pytest]\natesor_platform = ubuntu\n")
+    assert platform() is Platform.UBUNTU
+    (rootdir / ".env").write_text("ATESOR_PLATFORM=alpine\n")
+    assert platform() is Platform.ALPINE
+    assert platform(ATESOR_PLATFORM="debian") is Platform.DEBIAN
+    assert platform("--atesor-platform=ubuntu", ATESOR_PLATFORM="debian") is Platform.UBUNTU
+
+
+@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
+def test_every_option_has_help_an_environment_variable_and_an_ini_key(
+    rootdir: Path, pytester: pytest.Pytester, option: object
+) -> None:
+    assert rootdir.is_dir()
+    flag, env, dest = option.flag, option.env, option.dest  # type: ignore[attr-defined]  # an Option
+    config = pytester.parseconfig()
+    assert config.getoption(dest) is None
+    assert config.getini(dest) == ""
+    assert flag == "--" + dest.replace("_", "-")
+    assert env == dest.upper()
+
+
+def test_values_are_split_and_typed(rootdir: Path, pytester: pytest.Pytester) -> None:
+    (rootdir / "names").write_text("curl\n# none\nzlib # why\n")
+    config = pytester.parseconfig(
+        "--atesor-only=gron",
+        "--atesor-only=@names",
+        "--atesor-agent=python3 'my agent.py' -v",
+        "--atesor-package",
+        "--atesor-output-root=elsewhere",
+    )
+    options = read_options(config, {})
+    assert options.only == ("gron", "curl", "zlib")
+    assert options.agent == ("python3", "my agent.py", "-v")
+    assert options.package
+    assert options.output_root == rootdir / "elsewhere"
+
+
+def test_the_environment_s_list_of_names_is_split(rootdir: Path, pytester: pytest.Pytester) -> None:
+    assert rootdir.is_dir()
+    assert read_options(pytester.parseconfig(), {"ATESOR_ONLY": "gron, curl zlib"}).only == (
+        "gron",
+        "curl",
+        "zlib",
+    )
+
+
+@pytest.mark.parametrize(("text", "is_on"), [("1", True), ("yes", True), ("0", False), ("off", False)])
+def test_a_flag_from_the_environment(
+    rootdir: Path, pytester: pytest.Pytester, text: str, *, is_on: bool
+) -> None:
+    assert rootdir.is_dir()
+    assert read_options(pytester.parseconfig(), {"ATESOR_PACKAGE": text}).package is is_on
+
+
+BAD = {
+    "flag": ({"ATESOR_PACKAGE": "perhaps"}, "bad value 'perhaps' of ATESOR_PACKAGE in the environment"),
+    "engine": ({"ATESOR_ENGINE": "lxc"}, "unknown engine 'lxc' from ATESOR_ENGINE in the environment"),
+    "quotes": ({"ATESOR_AGENT": "'open"}, 'agent command "\'open" from ATESOR_AGENT'),
+    "digits": ({"ATESOR_SHARD_TOTAL": "٣"}, "bad shard total '٣'"),
+    "names": ({"ATESOR_ONLY": "@none"}, "cannot read the names in"),
+}
+
+
+@pytest.mark.parametrize(("environ", "words"), BAD.values(), ids=BAD.keys())
+def test_a_bad_value_names_itself_and_its_place(
+    rootdir: Path, pytester: pytest.Pytester, environ: dict[str, str], words: str
+) -> None:
+    assert rootdir.is_dir()
+    with pytest.raises(UsageError) as caught:
+        read_options(pytester.parseconfig(), environ)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_shards(rootdir: Path, pytester: pytest.Pytester) -> None:
+    assert rootdir.is_dir()
+    config = pytester.parseconfig("--atesor-shard-index=1", "--atesor-shard-total=3")
+    assert read_options(config, {}).shard == Shard(index=1, total=3)
+
+
+def test_dotenv_adds_to_the_environment_and_never_overrides_it(
+    rootdir: Path, pytester: pytest.Pytester
+) -> None:
+    (rootdir / ".env").write_text('export KEY="a b"\nHOME=/nowhere\nEMPTY\n')
+    assert read_options(pytester.parseconfig(), {"HOME": "/root"}).dotenv == {"KEY": "a b"}
+
+
+def test_a_list_is_asked_for_by_flag_or_setting(rootdir: Path, pytester: pytest.Pytester) -> None:
+    config = pytester.parseconfig()
+    assert find_list_setting(config, {}) is None
+    assert find_list_setting(config, {"ATESOR_LIST": "smoke"}) == "setting"
+    (rootdir / ".env").write_text("# ATESOR_LIST=smoke\n")
+    assert find_list_setting(config, {}) is None
+    (rootdir / ".env").write_text("ATESOR_LIST=smoke\n")
+    assert find_list_setting(config, {}) == "setting"
+    assert find_list_setting(pytester.parseconfig("--atesor-list=full"), {}) == "flag"
