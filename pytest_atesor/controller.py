@@ -23,7 +23,7 @@ from pytest_atesor.live import LiveReport
 from pytest_atesor.scheduler import FenceScheduling
 from pytest_atesor.session import BatchSession
 from pytest_atesor.signals import signals_blocked
-from pytest_atesor.worker import STOP_WORKER, show_path
+from pytest_atesor.worker import STOP_WORKER, read_tail, show_path
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -129,7 +129,8 @@ class Controller:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Settle what is open, report what never started, close the bundle, decide the exit code."""
-        self._batch.crew.processes.send(STOP_WORKER)
+        if exitstatus in {pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR}:
+            self._batch.crew.processes.send(STOP_WORKER)
         # xdist's reason is the first one; pytest's own counts on while running cases come to their end.
         early = getattr(self._dsession, "shouldstop", False) or session.shouldfail or session.shouldstop
         rest = self.session.settle_rest(str(early) if early else "the session ended early")
@@ -167,7 +168,8 @@ class Controller:
         nodeid = self.session.nodeid(case)
         if nodeid in self._reported:
             return
-        log = show_path(self._batch.bundle.layout.root / record.log) if record is not None else ""
+        path = self._batch.bundle.layout.root / record.log if record is not None else None
+        log = show_path(path) if path is not None else ""
         outcome: Any = "skipped"
         longrepr: Any = None
         if record is None or record.status is Status.SKIPPED:
@@ -176,7 +178,8 @@ class Controller:
         elif record.status is Status.PASS:
             outcome = "passed"
         else:
-            outcome, longrepr = "failed", CaseText(record, describe_failure(record, log))
+            tail = read_tail(path) if path is not None else b""
+            outcome, longrepr = "failed", CaseText(record, describe_failure(record, log, tail))
         phases: tuple[tuple[Any, Any, Any], ...] = (
             ("call", outcome, longrepr),
             ("teardown", "passed", None),

@@ -43,11 +43,12 @@ class LiveReport:
         self._ledger = ledger
         self._is_summary = False
         self._ended = 0
+        self._total = 0
         self._known: dict[str, Status] = {}
 
     @property
     def _verbosity(self) -> int:
-        return int(self._config.get_verbosity())
+        return int(self._config.getoption("verbose", 0))
 
     @property
     def _shows_lines(self) -> bool:
@@ -68,8 +69,8 @@ class LiveReport:
         """Show how an attempt ended."""
         self._ended += 1
         if self._shows_lines:
-            total = len(self._ledger.selected)
-            self._write(format_ended(record, case.label, done=self._ended, total=total))
+            self._total = self._total or len(self._ledger.selected)
+            self._write(format_ended(record, case.label, done=self._ended, total=self._total))
 
     def cases_skipped(self, cases: tuple[Case, ...], reason: str) -> None:
         """Show in one line which cases will not start."""

@@ -33,6 +33,7 @@ __all__ = [
     "Options",
     "add_options",
     "find_list_setting",
+    "join_values",
     "read_options",
 ]
 
@@ -164,6 +165,23 @@ def add_options(parser: pytest.Parser) -> None:
                 help=text,
             )
         parser.addini(option.dest, f"Default of {option.flag}", type="string", default="")
+
+
+def join_values(arguments: Sequence[str], directory: Path) -> list[str] | None:
+    """Rewrite "--atesor-x VALUE" as "--atesor-x=VALUE" when some VALUE is an existing path, else return None.
+
+    pytest looks for the rootdir before it knows our options, and takes such a value for a test path.
+    """
+    flags = {option.flag for option in OPTIONS if option.kind != "flag"}
+    joined: list[str] = []
+    is_misleading = False
+    for argument in arguments:
+        if joined and joined[-1] in flags:
+            is_misleading = is_misleading or (directory / argument).exists()
+            joined[-1] += f"={argument}"
+        else:
+            joined.append(argument)
+    return joined if is_misleading else None
 
 
 def find_list_setting(config: pytest.Config, environ: Mapping[str, str]) -> Literal["flag", "setting"] | None:

@@ -7,14 +7,13 @@ arguments, and for nothing else: all other modules are imported behind the door.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+import pytest
 
 from pytest_atesor.errors import AtesorError
-from pytest_atesor.options import add_options
+from pytest_atesor.options import add_options, join_values
 from pytest_atesor.request import has_request
-
-if TYPE_CHECKING:
-    import pytest
 
 __all__ = ["pytest_addhooks", "pytest_addoption", "pytest_cmdline_main"]
 
@@ -45,6 +44,11 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
         return None
     if any(config.getoption(name, None) for name in _ABOUT_PYTEST):
         return None
+    invocation = config.invocation_params
+    arguments = join_values(invocation.args, invocation.dir)
+    if arguments is not None:
+        # This pytest looked for rootdir and ini file in the wrong place: start over, told unmistakably.
+        return int(pytest.main(arguments, plugins=invocation.plugins))
     try:
         if not has_request(config, os.environ):
             return None

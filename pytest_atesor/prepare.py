@@ -94,6 +94,8 @@ def make_draft(config: pytest.Config, environ: Mapping[str, str]) -> Draft | Non
     names = (*request.names, *options.only)
     if names and options.shard is not None:
         raise UsageError("package names and a shard exclude each other; drop the names, or the shard")
+    if config.getoption("setuponly", None) or config.getoption("setupplan", None):
+        raise UsageError("--setup-only and --setup-plan run no case of a batch; use --collect-only")
     workers = count_workers(config)
     plan = _read_plan(list_file, names, options, workers)
     if not config.option.collectonly:

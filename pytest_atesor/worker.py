@@ -42,6 +42,7 @@ __all__ = [
     "Orders",
     "SandboxBench",
     "Worker",
+    "read_tail",
     "show_path",
 ]
 
@@ -183,6 +184,9 @@ class Worker:
         end = self._leave(end)
         if self.stop.level and end.cause is Cause.ENVIRONMENT:
             end = replace(end, status=Status.SKIPPED, cause=Cause.INTERRUPTED, reason="interrupted")
+        if end.cause is Cause.INTERRUPTED and end.status is not Status.SKIPPED:
+            # The agent's word for the TERM of our deadline, or of a stranger: the batch was not interrupted.
+            end = replace(end, cause=None if end.status is Status.TIMEOUT else Cause.AGENT)
         self._notes = end.notes
         record = self._make_record(case, attempt, end)
         try:
@@ -199,7 +203,7 @@ class Worker:
     def explain(self, record: AttemptRecord) -> str:
         """Return the text of a case that did not pass."""
         path = self._layout.root / record.log
-        text = describe_failure(record, show_path(path), _read_tail(path))
+        text = describe_failure(record, show_path(path), read_tail(path))
         return "\n".join([text, *(f"note: {note}" for note in self._notes)]) if self._notes else text
 
     def show_log(self, record: AttemptRecord) -> str:
@@ -287,7 +291,8 @@ def _read_agent(settings: Mapping[str, Json]) -> tuple[str, ...]:
     return tuple(cast("list[str]", agent)) if agent else DEFAULT_AGENT
 
 
-def _read_tail(path: Path) -> bytes:
+def read_tail(path: Path) -> bytes:
+    """Return the last 64 KiB of a log, nothing when it cannot be read."""
     try:
         with path.open("rb") as file:
             file.seek(max(0, path.stat().st_size - _TAIL_BYTES))

@@ -19,7 +19,11 @@ class TreeReader:
     def __init__(self, manifest: Path, profile_root: Path) -> None:
         self._cases = manifest.parent
         self._profiles = profile_root
-        self._real = {root: Path(os.path.realpath(root)) for root in (self._cases, self._profiles)}
+        self._real = {
+            root: os.path.join(os.path.realpath(root), "")  # noqa: PTH118 - with its slash at the end
+            for root in (self._cases, self._profiles)
+        }
+        self._directories: dict[str, str] = {}
 
     def read_case(self, path: str) -> InputText:
         """Read a RunSpec by its path relative to the manifest. Raises BadInputError."""
@@ -30,11 +34,20 @@ class TreeReader:
         return self._read(self._profiles, path, "the profile root")
 
     def _read(self, root: Path, path: str, called: str) -> InputText:
-        found = root / path
-        real = Path(os.path.realpath(found))
-        if not real.is_relative_to(self._real[root]):
+        found = os.path.join(root, path)  # noqa: PTH118 - ten thousand times: Path takes longer than the disk
+        real = self._resolve(found)
+        if not (real + os.sep).startswith(self._real[root]):
             raise BadInputError(f"{found} leads out of {called} {root}, to {real}; keep the inputs inside it")
-        return _read(found, str(real))
+        return _read(found, real)
+
+    def _resolve(self, path: str) -> str:
+        """Return where a path really leads; directories are looked at once."""
+        directory, name = os.path.split(path)
+        if os.path.islink(path):  # noqa: PTH114 - the same
+            return os.path.realpath(path)
+        if directory not in self._directories:
+            self._directories[directory] = os.path.realpath(directory)
+        return os.path.join(self._directories[directory], name)  # noqa: PTH118 - the same
 
 
 def read_input(path: Path) -> InputText:
@@ -45,7 +58,7 @@ def read_input(path: Path) -> InputText:
         raise BadInputError(f"{str(path)!a} is no path; check it") from None
 
 
-def _read(path: Path, identity: str) -> InputText:
+def _read(path: Path | str, identity: str) -> InputText:
     try:
         # Not to be waited for: a pipe or device in place of a file is refused, not read.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

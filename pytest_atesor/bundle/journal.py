@@ -62,7 +62,7 @@ def read_journal(path: Path) -> JournalContent:
 class Journal:
     """The open journal of the one controller.
 
-    Every append is one write, flushed to the device before it returns.
+    Every append is one write of whole lines, flushed to the device before it returns.
     """
 
     def __init__(self, path: Path, content: JournalContent) -> None:
@@ -76,20 +76,23 @@ class Journal:
             if content.torn_bytes:
                 os.ftruncate(self._descriptor, self._size)
 
-    def append(self, event: Event) -> None:
-        """Append one event durably. Raises BundleError; the journal then ends with the line before."""
-        line = format_event(event, self._seq + 1).encode("utf-8")
+    def append(self, *events: Event) -> None:
+        """Append events durably. Raises BundleError; the journal then ends with the line before them."""
+        lines = (format_event(event, seq) for seq, event in enumerate(events, self._seq + 1))
+        text = "".join(lines).encode("utf-8")
+        if not text:
+            return
         try:
-            written = os.write(self._descriptor, line)
-            if written != len(line):
-                # The disk took a part and would refuse the rest; ask it for the reason.
-                os.write(self._descriptor, line[written:])
+            written = os.write(self._descriptor, text)
+            while written < len(text):
+                # The disk took a part: it takes the rest too, or tells the reason.
+                written += os.write(self._descriptor, text[written:])
             os.fsync(self._descriptor)
         except OSError as error:
             os.ftruncate(self._descriptor, self._size)
             raise explain_os_error(error, "append to", self._path) from error
-        self._size += len(line)
-        self._seq += 1
+        self._size += len(text)
+        self._seq += len(events)
 
     def close(self) -> None:
         """Close the file; a second call does nothing."""

@@ -67,6 +67,7 @@ class Bundle:
         self._journal = Journal(layout.journal, content)
         self._views = Views(layout, plan)
         self._limiter = ViewLimiter(clock.monotonic)
+        self._has_news = True  # since the views were last written durably
 
     @classmethod
     def create(
@@ -121,16 +122,18 @@ class Bundle:
 
     def record(self, event: Event) -> None:
         """Make an event true: durable in the journal, then in the ledger, in time in the views."""
+        self._has_news = True
         self._journal.append(event)
         self.ledger.apply(event)
         self.refresh()
 
     def refresh(self, *, force: bool = False) -> None:
-        """Write the views when they are due; always with ``force``, and then durably."""
-        if force or self._limiter.is_due():
+        """Write the views when they are due; with ``force`` whenever there is news, and then durably."""
+        if self._has_news if force else self._limiter.is_due():
             started_s = self._clock.monotonic()
             self._views.write(self.ledger, self._clock.now(), durable=force)
             self._limiter.wrote(started_s)
+            self._has_news = self._has_news and not force
 
     def close(self) -> None:
         """Write the final views and give the lock back; that also happens when the disk refuses the views."""
@@ -143,8 +146,8 @@ class Bundle:
     def _recover(self) -> None:
         found = scan_attempts(self.layout, self.ledger)
         events = decide_recovery(self.ledger, found, self._clock.now())
+        self._journal.append(*events)  # at once: what is on disk says it again if this is cut short
         for event in events:
-            self._journal.append(event)
             self.ledger.apply(event)
         self.recovery = Recovery(
             torn_bytes=self.recovery.torn_bytes,
@@ -219,6 +222,7 @@ def _write_cases(layout: BundleLayout, plan: Plan) -> None:
     with guard("create the cases of", layout.root):
         (layout.root / "cases").mkdir()
         for case in plan.cases:
-            layout.case(case.case_id).mkdir()
-            layout.runspec(case.case_id).write_text(format_runspec(case), encoding="utf-8")
+            path = layout.runspec(case.case_id)
+            path.parent.mkdir()
+            path.write_text(format_runspec(case), encoding="utf-8")
         sync_directory(layout.root)

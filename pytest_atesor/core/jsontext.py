@@ -20,6 +20,7 @@ JsonPath = tuple[str | int, ...]
 
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]*")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_encode: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 _LINE_ENDS: Final = re.compile("[\x85\u2028\u2029]")  # str.splitlines breaks there, JSON does not escape them
 _SHOWN_CHARACTERS: Final = 80
 _MAX_DEPTH: Final = 100
@@ -94,12 +95,11 @@ def format_json_line(value: object) -> str:
 
 def _spread(value: object, *, levels: int, indent: str) -> str:
     if not levels or not value or not isinstance(value, dict | list | tuple):
-        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+        return _encode(value)
     inner = f"{indent}  "
     if isinstance(value, dict):
         parts = [
-            f"{_spread(key, levels=0, indent='')}: {_spread(item, levels=levels - 1, indent=inner)}"
-            for key, item in value.items()
+            f"{_encode(key)}: {_spread(item, levels=levels - 1, indent=inner)}" for key, item in value.items()
         ]
         return f"{{\n{inner}" + f",\n{inner}".join(parts) + f"\n{indent}}}"
     parts = [_spread(item, levels=levels - 1, indent=inner) for item in value]

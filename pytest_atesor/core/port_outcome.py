@@ -25,7 +25,16 @@ from pytest_atesor.core.plan import Json
 from pytest_atesor.core.schema import check_schema
 from pytest_atesor.core.text import sanitize_line
 
-__all__ = ["REASON_CHARACTERS", "AgentResult", "NoResult", "PortEnd", "decide_port_end", "parse_agent_result"]
+__all__ = [
+    "REASON_CHARACTERS",
+    "AgentResult",
+    "NoResult",
+    "PortEnd",
+    "decide_port_end",
+    "decide_stop",
+    "explain_failure",
+    "parse_agent_result",
+]
 
 REASON_CHARACTERS: Final = 300
 
@@ -101,6 +110,22 @@ def decide_port_end(end: ChildEnd, result: AgentResult | NoResult) -> PortEnd:
     """Return the outcome of an agent's run."""
     cause = result.cause if isinstance(result, AgentResult) else None
     reason = result.reason if isinstance(result, AgentResult) else ""
+    stopped = decide_stop(end, cause, reason)
+    if stopped is not None:
+        return stopped
+    if end.exit_code == 0 and not end.output_limited:
+        doubt = _find_contradiction(result)
+        return PortEnd(Status.UNVERIFIED, cause, doubt) if doubt else PortEnd(Status.PASS, None, "")
+    if end.exit_code == _EXIT_UNVERIFIED and not end.output_limited:
+        return PortEnd(Status.UNVERIFIED, cause, reason or _NOTHING_PROVEN)
+    return PortEnd(Status.FAIL, *explain_failure(end, cause, reason))
+
+
+def decide_stop(end: ChildEnd, cause: Cause | None = None, reason: str = "") -> PortEnd | None:
+    """Return the outcome of a child that was stopped or ran out of time, None for one that ended by itself.
+
+    ``cause`` and ``reason`` are what the child said itself.
+    """
     if end.interrupted:
         return PortEnd(Status.SKIPPED, Cause.INTERRUPTED, _tell_interruption(end))
     if end.timed_out:
@@ -109,15 +134,11 @@ def decide_port_end(end: ChildEnd, result: AgentResult | NoResult) -> PortEnd:
         return PortEnd(
             Status.TIMEOUT, cause, _line(f"killed at the deadline, after {end.duration_s:.0f} s{last}")
         )
-    if end.exit_code == 0 and not end.output_limited:
-        doubt = _find_contradiction(result)
-        return PortEnd(Status.UNVERIFIED, cause, doubt) if doubt else PortEnd(Status.PASS, None, "")
-    if end.exit_code == _EXIT_UNVERIFIED and not end.output_limited:
-        return PortEnd(Status.UNVERIFIED, cause, reason or _NOTHING_PROVEN)
-    return PortEnd(Status.FAIL, *_explain_failure(end, cause, reason))
+    return None
 
 
-def _explain_failure(end: ChildEnd, cause: Cause | None, reason: str) -> tuple[Cause, str]:
+def explain_failure(end: ChildEnd, cause: Cause | None = None, reason: str = "") -> tuple[Cause, str]:
+    """Return cause and reason of a child that failed; what it said itself comes first."""
     if end.start_error is not None:
         return _blame_start(end.start_error), _line(end.start_error.message)
     if end.output_limited:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 
 from pytest_atesor.core.outcome import Cause
 from pytest_atesor.porter.builders import builder_named
+from pytest_atesor.porter.builders.cargo import DISTRIBUTION_CRATES
+from pytest_atesor.porter.builders.golang import GOPATH_MODE
 from pytest_atesor.porter.builders.interface import BuildOptions, Candidate, Step
 from pytest_atesor.porter.installer import Installer
 from pytest_atesor.porter.needs import Need, NeedKind
@@ -27,6 +29,7 @@ from pytest_atesor.porter.workplace import (
 )
 
 _SHOWN_NEEDS = 4
+_FREE_ATTEMPTS = 8  # failures before anything was built, such as an unreachable registry
 _GO_LIBRARY = "the Go packages compile for riscv64, but none of them is a program that leaves a file"
 
 __all__ = ["Attempts", "Built", "Package"]
@@ -59,6 +62,7 @@ class _Failure:
 
     step: str
     log: str
+    is_attempt: bool = True
 
 
 @dataclass(slots=True, kw_only=True)
@@ -94,12 +98,16 @@ class Attempts:
         left = list(candidates)
         candidate, progress = left.pop(0), _Progress(options=options)
         ends: list[Built] = []
-        for number in range(1, most + 1):
+        number, free = 1, _FREE_ATTEMPTS
+        while number <= most:
             with self._phases.phase(f"attempt {number}/{most}", _describe(candidate, progress.options)):
                 failure = self._attempt(candidate, progress.options)
                 if failure is not None:
                     self._phases.fail()
-            outcome = self._judge(failure, candidate, progress, ends, number, last=number == most)
+            counts = failure is None or failure.is_attempt or not free
+            last = number == most and counts
+            outcome = self._judge(failure, candidate, progress, ends, number, last=last)
+            number, free = (number + 1, free) if counts else (number, free - 1)
             if outcome is None:
                 continue
             if outcome.exit_code == 0 or outcome.cause is Cause.ENVIRONMENT:
@@ -177,7 +185,7 @@ class Attempts:
                 )
             if done.exit_code != 0 and step.required:
                 self._phases.say(f"--> {step.name} failed with exit code {done.exit_code}")
-                return _Failure(step=step.name, log=sink.text())
+                return _Failure(step=step.name, log=sink.text(), is_attempt=step.is_attempt)
             if done.exit_code != 0:
                 self._phases.say(f"--> {step.name} failed with exit code {done.exit_code}; it is not needed")
         return None
@@ -219,7 +227,7 @@ class Attempts:
                 self._phases.say(f"--> rule {match.rule.name} matches; it shapes the next attempt")
                 progress.options = changed
                 return None
-        return self._explain(failure, unresolved, last=last)
+        return self._explain(failure, unresolved, progress.options, last=last)
 
     def _supply(self, needs: Iterable[Need], progress: _Progress, unresolved: list[Need]) -> bool:
         """Install what ``needs`` asks for, once per need; say whether anything new is there."""
@@ -243,7 +251,9 @@ class Attempts:
         """Say whether a missing header is the tree's own: generated later, or not on the include path."""
         return need.kind is NeedKind.HEADER and need.name.rpartition("/")[2] in self._package.tree_names
 
-    def _explain(self, failure: _Failure, unresolved: Sequence[Need], *, last: bool) -> Outcome:
+    def _explain(
+        self, failure: _Failure, unresolved: Sequence[Need], options: BuildOptions, *, last: bool
+    ) -> Outcome:
         reason = find_reason(failure.log) or f"{failure.step} failed without a word"
         named = [one for one in dict.fromkeys(unresolved) if one.kind is not NeedKind.WORDS]
         if named and not last:
@@ -256,6 +266,11 @@ class Attempts:
                 )
             return failed(Cause.DEPENDENCY, f"no package provides {shown}{more} ({failure.step}: {reason})")
         cause = Cause.DEPENDENCY if unresolved else Cause.BUILD
+        borrowed = {GOPATH_MODE, DISTRIBUTION_CRATES} & set(options.tweak.prepare)
+        if borrowed and not unresolved:
+            return failed(
+                Cause.DEPENDENCY, f"does not build with this platform's packaged libraries: {reason}"
+            )
         return failed(cause, f"{failure.step}: {reason}")
 
 

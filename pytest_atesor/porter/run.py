@@ -28,10 +28,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Place", "Run", "decide_jobs", "port"]
 
+_LARGEST_CACHE_MIB = 4096
 _LAYOUT = f"""
 rm -rf {BUILD_ROOT} {STAGE_ROOT} {HOME}
 install -d -o builder -g builder {BUILD_ROOT} {STAGE_ROOT} {HOME} /workspace/src
 install -d /workspace/cache
+[ "$(du -sm /workspace/cache | cut -f1)" -lt {_LARGEST_CACHE_MIB} ] || rm -rf /workspace/cache/apt
 cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes 2>/dev/null | head -n 1
 nproc
 """

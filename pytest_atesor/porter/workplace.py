@@ -64,6 +64,8 @@ def attempt_environment(tweak: Tweak) -> dict[str, str]:
         "GIT_TERMINAL_PROMPT": "0",
         "GOTOOLCHAIN": "local",
         "GOTELEMETRY": "off",
+        # Gone with the sandbox; the image may bring the standard library compiled.
+        "GOCACHE": "/home/builder/.cache/go-build",
         "CARGO_TERM_COLOR": "never",
         "CARGO_HOME": f"{HOME}/.cargo",
         "FORCE_UNSAFE_CONFIGURE": "1",

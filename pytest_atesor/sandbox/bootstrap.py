@@ -47,7 +47,8 @@ def bootstrap_archive(
     with _temporary(archive.parent) as directory:
         root = directory / "root.tar"
         script = recipe.recipe_directory() / "bootstrap.sh"
-        argv = ["sh", str(script), recipe.BOOTSTRAP_SUITES[platform], host, str(root)]
+        suite, components = recipe.BOOTSTRAP_SUITES[platform], recipe.BOOTSTRAP_COMPONENTS[platform]
+        argv = ["sh", str(script), suite, components, host, str(root)]
         if platform is Platform.DEBIAN and (mirror := _read_debian_mirror()):
             argv.append(mirror)
         _run_logged(argv, log, scratch=directory if os.geteuid() == 0 else _SHARED_SCRATCH, progress=progress)

@@ -55,12 +55,9 @@ def ensure_image(
     directory = state / "images"
     with _locked(directory / f"{platform}.lock", progress):
         if rebuild or not is_current(engine.image_labels(tag), digest, now_s=time.time()):
-            former = engine.image_id(tag)
             _make(_Job(engine, platform, digest, directory, progress), keep_archive=not rebuild)
-            if former is not None and former != engine.image_id(tag):
-                # a sandbox that still runs from it keeps it until it is replaced itself
-                with suppress(SandboxError):
-                    engine.remove_image(former)
+            with suppress(SandboxError):  # an old image in the way of nothing is no reason to stop
+                engine.prune_images(recipe.LABEL_RECIPE)
     return tag
 
 

@@ -139,8 +139,8 @@ class Engine(Protocol):
     def build_image(self, build: "ImageBuild") -> None:
         """Build an image from a registry's base image; it appears under its tag only when complete."""
 
-    def remove_image(self, image: str) -> None:
-        """Remove a local image; nothing happens when there is none."""
+    def prune_images(self, label: str) -> None:
+        """Remove the images with that label that have no tag any more and that no container uses."""
 
     def state(self, name: str) -> Absent | Foreign | Present:
         """Say what stands under that container name."""

@@ -11,6 +11,7 @@ from pytest_atesor.core.plan import Platform
 
 __all__ = [
     "BASE_IMAGES",
+    "BOOTSTRAP_COMPONENTS",
     "BOOTSTRAP_SUITES",
     "ENVIRONMENT",
     "LABEL_CREATED",
@@ -34,6 +35,10 @@ BASE_IMAGES: Final[Mapping[Platform, str]] = {
     Platform.UBUNTU: "ubuntu:24.04",
 }
 BOOTSTRAP_SUITES: Final[Mapping[Platform, str]] = {Platform.DEBIAN: "trixie", Platform.UBUNTU: "noble"}
+BOOTSTRAP_COMPONENTS: Final[Mapping[Platform, str]] = {
+    Platform.DEBIAN: "main",
+    Platform.UBUNTU: "main,universe",
+}
 
 ENVIRONMENT: Final[Mapping[str, str]] = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",

@@ -48,6 +48,7 @@ def test_the_workspace_is_the_only_host_directory(
     fields = [line.split(" - ") for line in mounts]
     engine_files = {"/etc/resolv.conf", "/etc/hostname", "/etc/hosts", "/run/.containerenv", "/run/secrets"}
     points = {left.split()[4] for left, right in fields if right.split()[0] not in {"overlay", *_VIRTUAL}}
+    points = {point for point in points if not point.startswith(("/dev/", "/proc/", "/sys/"))}
     assert points - engine_files == {"/workspace"}
     assert shell(shared, f"test ! -e {workbench.state}").exit_code == 0
 
@@ -128,6 +129,8 @@ def test_the_network_is_cut_for_what_already_runs(workbench: "Workbench", shell:
 def test_names_resolve_and_packages_come_after_the_network_is_back(
     workbench: "Workbench", shell: Shell
 ) -> None:
+    if "network" in workbench.info.unenforced:
+        pytest.skip(f"{workbench.engine.name} says that it cannot cut the network here")
     sandbox = workbench.open("network")
     fetch = "cd /tmp && apt-get download hello"
     sandbox.set_network(enabled=False)

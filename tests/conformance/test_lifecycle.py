@@ -8,6 +8,7 @@ import pytest
 
 from pytest_atesor.errors import SandboxError
 from pytest_atesor.sandbox.interface import LABEL, Absent, Completed, Foreign, Present, SandboxSpec
+from pytest_atesor.sandbox.recipe import LABEL_RECIPE
 from pytest_atesor.sandbox.sandbox import Sandbox
 
 if TYPE_CHECKING:
@@ -36,7 +37,11 @@ def test_the_image_is_labelled_and_has_an_id(workbench: "Workbench") -> None:
 def test_an_image_that_is_not_there_is_none(workbench: "Workbench") -> None:
     assert workbench.engine.image_labels("localhost/atesor-no-such:image") is None
     assert workbench.engine.image_id("localhost/atesor-no-such:image") is None
-    workbench.engine.remove_image("localhost/atesor-no-such:image")
+
+
+def test_pruning_keeps_the_image_in_use(workbench: "Workbench") -> None:
+    workbench.engine.prune_images(LABEL_RECIPE)
+    assert workbench.engine.image_id(workbench.image)
 
 
 def test_a_sandbox_is_listed_while_it_lives(workbench: "Workbench") -> None:
@@ -106,7 +111,17 @@ def test_clearing_keeps_the_files(workbench: "Workbench", shell: Shell, processe
 def foreign(workbench: "Workbench") -> Iterator[str]:
     """A container of somebody else, under a name that we would use."""
     name = workbench.name("foreign")
-    run = ["run", "--detach", "--name", name, "--pull", "never", *workbench.engine.create_options()]  # type: ignore[attr-defined]  # the client's own options, to make what the user would
+    run = [
+        "run",
+        "--detach",
+        "--name",
+        name,
+        "--pull",
+        "never",
+        "--network",
+        "none",
+        *workbench.engine.create_options(),
+    ]  # type: ignore[attr-defined]  # the client's own options, to make what the user would
     subprocess.run(
         [workbench.engine.name, *run, workbench.image, "/sbin/atesor-init"], check=True, capture_output=True
     )

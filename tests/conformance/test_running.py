@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_atesor.errors import SandboxError
-from pytest_atesor.sandbox.interface import Absent, Completed, ExecSpec
+from pytest_atesor.sandbox.interface import Completed, ExecSpec
 from pytest_atesor.sandbox.sandbox import Sandbox
 
 if TYPE_CHECKING:
@@ -103,22 +103,6 @@ def test_a_background_process_does_not_hold_its_command_up(shared: Sandbox, shel
     assert (done.exit_code, done.timed_out) == (0, False)
     assert done.duration_s < 20
     assert shell(shared, f"kill -9 {int(done.tail)}").exit_code == 0
-
-
-@pytest.mark.parametrize("end", ["clear", "remove"])
-def test_a_client_that_does_not_read_cannot_save_its_command(workbench: "Workbench", end: str) -> None:
-    sandbox = workbench.open("unread")
-    argv = sandbox.engine.exec_argv(sandbox.name, ExecSpec(argv=["yes"]))
-    with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as client:
-        assert client.stdout is not None
-        assert client.stdout.read(2) == b"y\n"
-        if end == "clear":
-            sandbox.clear()
-            assert sandbox.run(ExecSpec(argv=["echo", "up"]), timeout_s=60).tail == b"up\n"
-        else:
-            sandbox.engine.remove(sandbox.name)
-            assert isinstance(sandbox.engine.state(sandbox.name), Absent)
-        client.kill()
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=["KILL", "TERM"])

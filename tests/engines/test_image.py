@@ -234,5 +234,5 @@ def test_packages_with_perl_and_service_scripts_are_configured(run: Run) -> None
 
 @pytest.mark.network
 def test_source_packages_come_from_the_same_mirror(run: Run) -> None:
-    script = "apt-get -qq source --download-only --tar-only hello > log 2>&1 || { cat log; exit 1; }; ls *.orig.tar*"
-    assert run(script).startswith("hello_")
+    fetch = "apt-get -qq source --download-only --tar-only hello > log 2>&1 || { cat log; exit 1; }\n"
+    assert run(fetch + "ls *.orig.tar*").startswith("hello_")

@@ -56,6 +56,7 @@ BAD = {
     "empty agent": (["--atesor-list=good", "--atesor-agent= "], 2, "empty agent command"),
     "bad batch id": (["--atesor-list=good", "--atesor-batch-id=../x"], 2, "bad batch id '../x'"),
     "every worker everything": (["--atesor-list=good", "-n2", "--dist=each"], 2, "--dist each"),
+    "set-up alone": (["--atesor-list=good", "--setup-plan"], 2, "use --collect-only"),
     "remote workers": (["--atesor-list=good", "--dist=load", "--tx=ssh=host"], 2, "--tx ssh=host"),
 }
 
@@ -150,3 +151,21 @@ def test_an_empty_shard_is_nothing_to_do(
         "atesor: packages/good.json: this shard has no packages; nothing to do"
     ]
     assert not (rootdir / "runs").exists()
+
+
+@pytest.mark.parametrize("engine", ["docker", "podman", "auto"])
+def test_a_missing_engine_is_one_line_before_any_case(
+    rootdir: Path,
+    pytester: pytest.Pytester,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    engine: str,
+) -> None:
+    monkeypatch.setenv("PATH", str(rootdir))
+    result = run_inside(pytester, capfd, "--atesor-list=good", f"--atesor-engine={engine}")
+    assert result.code == 1
+    (line,) = result.err.splitlines()
+    assert line.startswith("atesor: error: ")
+    assert engine.replace("auto", "docker") in line
+    assert not (rootdir / "runs").exists()
+    assert not (rootdir / "output").exists()

@@ -1,7 +1,10 @@
 """Who runs what when, and what a dead worker costs: real workers, real processes."""
 
+import json
+import os
 import xml.etree.ElementTree as ET
 
+import psutil
 import pytest
 from lab import Lab
 
@@ -61,6 +64,26 @@ def test_a_dead_worker_costs_one_attempt_and_everything_else_runs(lab: Lab) -> N
     assert sum(line.startswith("[") and " FAIL boom " in line for line in run.lines) == 1
 
 
+@pytest.mark.parametrize("is_early", [True, False], ids=["while they start", "in mid case"])
+def test_all_workers_killed_at_once_are_replaced(lab: Lab, *, is_early: bool) -> None:
+    lab.write_list("crash", {"a": "after-go", "b": "after-go", "c": "pass", "d": "pass"})
+    process = lab.start("--atesor-list", "crash", "-n2")
+    controller = psutil.Process(process.pid)
+    if is_early:
+        lab.wait_until(lambda: len(controller.children()) == 2)
+    else:
+        lab.wait_for_events("start a", "start b")
+    for worker in controller.children():
+        worker.kill()
+    with (lab.root / "events").open("a") as events:
+        events.write("end go\n")
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 1, out + err
+    assert "INTERNALERROR" not in out
+    expected = {"a": "PASS", "b": "PASS"} if is_early else {"a": "FAIL", "b": "FAIL"}
+    assert statuses(lab) == {**expected, "c": "PASS", "d": "PASS"}
+
+
 def test_max_worker_restart_leaves_nothing_unaccounted(lab: Lab) -> None:
     lab.write_list("crash", {"boom": "kill-worker", "a": "pass", "b": "pass"})
     run = lab.run("--atesor-list", "crash", "-n1", "--max-worker-restart=0")
@@ -106,7 +129,7 @@ def test_workers_that_never_come_up_end_the_batch(lab: Lab) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["-n0"], ["-p", "no:xdist"], ["-n1", "-p", "no:timeout"], ["-p", "no:terminal"], ["-n2", "-qq"]],
+    [["-n0"], ["-p", "no:xdist"], ["-n1", "-p", "no:timeout"], ["-p", "no:terminal"]],
     ids=" ".join,
 )
 def test_it_runs_without_the_plugins_that_it_can_do_without(lab: Lab, arguments: list[str]) -> None:
@@ -114,6 +137,76 @@ def test_it_runs_without_the_plugins_that_it_can_do_without(lab: Lab, arguments:
     run = lab.run("--atesor-list", "two", *arguments)
     assert run.code == 0, run.out + run.err
     assert statuses(lab) == {"a": "PASS", "b": "PASS"}
+
+
+def test_more_workers_than_cpus_are_only_warned_of(lab: Lab) -> None:
+    count = (os.cpu_count() or 1) + 1
+    lab.write_list("two", {"a": "pass", "b": "pass"})
+    run = lab.run("--atesor-list", "two", f"-n{count}", "-qq", "-W", "error")
+    assert run.code == 0, run.out + run.err
+    assert f"atesor: warning: {count} workers on {count - 1} CPUs" in run.err
+    assert "PASS" not in run.out
+
+
+def test_two_batches_at_once_share_no_slot_and_no_bundle(lab: Lab) -> None:
+    lab.write_list("first", {"a": "after-go"})
+    lab.write_list("second", {"b": "pass"})
+    first = lab.start("--atesor-list", "first")
+    lab.wait_for_events("start a")
+    assert lab.run("--atesor-list", "second").code == 0
+    with (lab.root / "events").open("a") as events:
+        events.write("end go\n")
+    first.communicate()
+    assert first.returncode == 0
+    slots = {
+        json.loads(path.read_text())["slot"]
+        for path in lab.root.glob("runs/batches/*/cases/*/attempts/001/*.json")
+    }
+    assert slots == {"atesor-ai-sandbox-debian-w1", "atesor-ai-sandbox-debian-w2"}
+
+
+def test_other_plugins_bring_runners_and_learn_of_ends(lab: Lab) -> None:
+    (lab.root / "conftest.py").write_text("""
+from pytest_atesor.core.outcome import Cause, Status
+from pytest_atesor.runners.interface import AttemptEnd
+
+class Refuser:
+    kind = "port"
+    def run(self, case, context):
+        return AttemptEnd(
+            status=Status.FAIL, cause=Cause.UNSUPPORTED, reason=f"no {case.label} in {context.slot}",
+            exit_code=7, duration_s=0.5, log_bytes=0, log_dropped_bytes=0)
+
+def pytest_atesor_runners(config):
+    return [Refuser()]
+
+def pytest_atesor_case_ended(config, plan, case, record):
+    with open("ended", "a") as file:
+        print(plan.name, case.label, record.status, record.exit_code, file=file)
+""")
+    lab.write_list("one", {"a": "pass"})
+    assert lab.run("--atesor-list", "one", "-n1").code == 1
+    assert (lab.root / "ended").read_text() == "one a FAIL 7\n"
+    assert lab.results()["cases"][0]["cause"] == "unsupported"
+    assert lab.events() == []
+
+
+def test_a_defect_of_a_runner_is_a_failure_with_its_traceback_and_nothing_hangs(lab: Lab) -> None:
+    (lab.root / "conftest.py").write_text("""
+class Broken:
+    kind = "port"
+    def run(self, case, context):
+        raise ZeroDivisionError("ours")
+
+def pytest_atesor_runners(config):
+    return [Broken()]
+""")
+    lab.write_list("two", {"a": "pass", "b": "pass"})
+    run = lab.run("--atesor-list", "two", "-n1")
+    assert run.code == 1
+    assert statuses(lab) == {"a": "FAIL", "b": "FAIL"}
+    assert "ZeroDivisionError" in run.out
+    assert "INTERNALERROR" not in run.out
 
 
 @pytest.mark.parametrize("workers", ["-n0", "-n2"])

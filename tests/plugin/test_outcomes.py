@@ -76,7 +76,8 @@ def test_each_case_has_one_line_for_its_start_and_one_for_its_end(batch: Run) ->
         starts = [line for line in batch.lines if line.endswith(f" start {name}")]
         ends = [line for line in batch.lines if line.startswith("[") and f" {name} " in line]
         assert (len(starts), len(ends)) == (1, 1), batch.out
-    assert sum("%]" in line for line in batch.lines) == 0
+    # Older pytest closes with one "[100%]" of its own.
+    assert sum("%]" in line for line in batch.lines) <= 1
 
 
 def test_junit_has_one_testcase_each_and_no_errors(

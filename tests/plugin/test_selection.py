@@ -75,6 +75,15 @@ def test_a_list_elsewhere_has_short_node_ids(
     assert "elsewhere.json::zlib" in result.lines
 
 
+def test_an_agent_elsewhere_does_not_move_the_rootdir(
+    rootdir: Path, pytester: pytest.Pytester, capfd: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ("--collect-only", "--atesor-agent", "/bin/true", "--atesor-list", "three")
+    result = run_inside(pytester, capfd, *arguments)
+    assert result.code == 0, result.err
+    assert f"rootdir: {rootdir}" in result.lines
+
+
 def test_an_empty_selection_is_a_bad_flag(
     rootdir: Path, pytester: pytest.Pytester, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -63,6 +63,7 @@ class CargoBuilder:
                 name="download",
                 script=f"CARGO_NET_RETRY=1 timeout {_DOWNLOAD_SECONDS} cargo fetch",
                 network=True,
+                is_attempt=False,
             ),
             Step(name="build", script=build),
         )

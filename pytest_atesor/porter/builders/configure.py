@@ -33,12 +33,14 @@ class ConfigureBuilder:
                 text = tree.text(prefix + name)
                 if is_autoconf(text) or not text.startswith(("#!", ":", "#")):
                     continue
+                # One that names its own directory wants to be called from the one above, as nginx's does.
+                above = bool(place) and f"{place}/" in text
                 yield Candidate(
                     builder=self.name,
-                    directory=place,
-                    rank=(79 if name == "configure" else 55) - depth_penalty(place),
+                    directory="" if above else place,
+                    rank=(79 if name == "configure" else 55) - (0 if above else depth_penalty(place)),
                     evidence=f"{prefix}{name} (not autoconf's)",
-                    facts={"script": name, "interpreter": _interpreter(text)},
+                    facts={"script": prefix + name if above else name, "interpreter": _interpreter(text)},
                 )
                 break
 

@@ -23,13 +23,16 @@ _SIDE = (
     r"(/|$)"
 )
 
-# Builds every main package that is a product: those outside examples, tests and tools, or all when there are
-# only such.
-_BUILD_MAINS = r"""
+# Main packages that are products: those outside examples, tests and tools, or all when there are only such.
+_FIND_MAINS = r"""
 out="$PWD/BUILD_DIRECTORY"; mkdir -p "$out"
 cd "$tree"
-go list -e -f '{{if eq .Name "main"}}{{.ImportPath}}{{end}}' ./... | sed '/^$/d' > "$out/.mains"
+go list -e -f '{{if and (eq .Name "main") (or .GoFiles .CgoFiles)}}{{.ImportPath}}{{end}}' ./... |
+  sed '/^$/d' > "$out/.mains"
 grep -Ev 'SIDE' "$out/.mains" > "$out/.products" || cp "$out/.mains" "$out/.products"
+""".replace("BUILD_DIRECTORY", BUILD_DIRECTORY).replace("SIDE", _SIDE)
+
+_BUILD_MAINS = r"""
 if [ ! -s "$out/.products" ]; then
   echo 'no main package: a library; compiling it without output'
   go build ./...
@@ -42,6 +45,15 @@ while read -r main; do
   go build -o "$out/$name" "$main"
 done < "$out/.products"
 rm -f "$out/.mains" "$out/.products"
+"""
+
+# All missing imports at once, so that one installation serves them.
+_FIND_MISSING = r"""
+[ -s "$out/.products" ] || echo ./... > "$out/.products"
+go list -e -deps -f '{{with .Error}}{{.Err}}{{end}}' $(cat "$out/.products") |
+  grep -A1 'cannot find package' > "$out/.missing" || exit 0
+cat "$out/.missing"
+exit 1
 """
 
 
@@ -88,11 +100,7 @@ class GoBuilder:
         """Download the modules where there are any to download, then build."""
         facts = candidate.facts
         if GOPATH_MODE in options.tweak.prepare or not facts["module"]:
-            return (
-                Step(
-                    name="build", script=_gopath_script(facts["module"] or _import_path(options.source_url))
-                ),
-            )
+            return _gopath_steps(facts["module"] or _import_path(options.source_url))
         vendored = bool(facts["vendored"]) and ("GOFLAGS", "-mod=mod") not in options.tweak.environment
         flags = "-mod=vendor -buildvcs=false" if vendored else "-buildvcs=false"
         lines = [f'export GOFLAGS="${{GOFLAGS:-}} {flags}"', "tree=$PWD"]
@@ -105,28 +113,22 @@ class GoBuilder:
         steps = []
         if facts["requires"] and not vendored:
             head = f"{lines[0]}\n" if "go-directive" in options.tweak.prepare else ""
-            steps.append(
-                Step(
-                    name="download", script=f"{head}timeout {_DOWNLOAD_SECONDS} go mod download", network=True
-                )
-            )
-        script = "\n".join(lines) + _BUILD_MAINS.replace("BUILD_DIRECTORY", BUILD_DIRECTORY).replace(
-            "SIDE", _SIDE
-        )
+            script = f"{head}timeout {_DOWNLOAD_SECONDS} go mod download"
+            steps.append(Step(name="download", script=script, network=True, is_attempt=False))
+        script = "\n".join(lines) + _FIND_MAINS + _BUILD_MAINS
         return (*steps, Step(name="build", script=script))
 
 
-def _gopath_script(module: str) -> str:
+def _gopath_steps(module: str) -> tuple[Step, ...]:
     place = re.sub(r"/v[0-9]+$", "", module) or "local/package"
-    build = _BUILD_MAINS.replace("BUILD_DIRECTORY", BUILD_DIRECTORY).replace("SIDE", _SIDE)
-    return (
+    enter = (
         'export GO111MODULE=off GOPATH="$HOME/go:/usr/share/gocode" GOFLAGS=-buildvcs=false\n'
         f"tree=$HOME/go/src/{quote(place)}\n"
-        'rm -rf "$tree"; mkdir -p "$tree"; tar -cf - --exclude=./.git . | tar -xf - -C "$tree"\n'
-        # All missing imports at once, so that one installation serves them.
-        "(cd \"$tree\"; go list -e -deps -f '{{with .Error}}{{.Err}}{{end}}' ./... "
-        "| grep -A1 'cannot find package' || true)"
-        f"{build}"
+    )
+    copy = 'rm -rf "$tree"; mkdir -p "$tree"; tar -cf - --exclude=./.git . | tar -xf - -C "$tree"'
+    return (
+        Step(name="imports", script=f"{enter}{copy}{_FIND_MAINS}{_FIND_MISSING}", is_attempt=False),
+        Step(name="build", script=f"{enter}{_FIND_MAINS}{_BUILD_MAINS}"),
     )
 
 

@@ -38,13 +38,15 @@ class Step:
     """One shell script of a build, run with ``sh -eu`` in the candidate's directory.
 
     A step that is not ``required`` may fail without failing the attempt. ``network`` asks for the network,
-    which a build never gets.
+    which a build never gets. Where ``is_attempt`` is False nothing was built yet, and a failure that a fix
+    answers does not count as one of the allowed attempts.
     """
 
     name: str
     script: str
     required: bool = True
     network: bool = False
+    is_attempt: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,6 +54,17 @@ RULES: tuple[Rule, ...] = (
         sample="types.h:4:14: error: cannot use keyword 'bool' as typedef name\n",
     ),
     Rule(
+        name="newer-cxx",
+        pattern=(
+            r"error: [‘'](?P<name>\w+)[’'] is not a member of [‘']std[’']; did you mean"
+            r"|requires compiler and library support for the ISO C\+\+ ?(?:20)?1[147]|C\+\+ versions less than C\+\+1[47]"
+            r"|error: [^\n]*only available with [‘']?-std=c\+\+1[147]"
+        ),
+        fix=Change(change=Tweak(cxx_add=("-std=gnu++17",), cmake_args=("-DCMAKE_CXX_STANDARD=17",))),
+        sample="util/no_destructor.h:24:24: error: ‘is_standard_layout_v’ is not a member of ‘std’; did you mean ‘is_standard_layout’?\n",
+        expected="is_standard_layout_v",
+    ),
+    Rule(
         name="common-symbols",
         pattern=r"multiple definition of [`'‘](?P<name>[\w.]+)",
         fix=Change(change=Tweak(c_add=("-fcommon",))),

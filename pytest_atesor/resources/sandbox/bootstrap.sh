@@ -1,11 +1,11 @@
 #!/bin/sh
-# bootstrap.sh SUITE HOST-ARCH OUT.tar [MIRROR]: makes the sandbox's root file system from packages alone.
+# bootstrap.sh SUITE COMPONENTS HOST-ARCH OUT.tar [MIRROR]: makes the sandbox's root file system from packages alone.
 # Needs mmdebstrap and arch-test on the host, riscv64 emulation, and root or a subordinate id range. Temporary files
 # go below TMPDIR. Without MIRROR, mmdebstrap chooses the distribution's own. OUT.tar.versions tells what is inside.
 # shellcheck disable=SC2016 # "$1" in a hook is mmdebstrap's: the directory of the new system
 set -eu
 
-suite=$1 host=$2 out=$3 mirror=${4:-}
+suite=$1 components=$2 host=$3 out=$4 mirror=${5:-}
 here=$(dirname "$(readlink -f "$0")")
 recipe=$(basename "$here")
 native=$out.native
@@ -14,7 +14,7 @@ native=$out.native
 bootstrap() {
     architecture=$1 script=$2 target=$3
     shift 3
-    mmdebstrap --arch="$architecture" --variant=minbase --format=tar \
+    mmdebstrap --arch="$architecture" --variant=minbase --components="$components" --format=tar \
         --skip=cleanup/apt/lists --aptopt='Acquire::Languages "none"' --aptopt='Acquire::GzipIndexes "true"' \
         --customize-hook="copy-in '$here' /" \
         --customize-hook="chroot \"\$1\" sh '/$recipe/$script'" \

@@ -16,6 +16,7 @@ if [ "$here" != /sandbox ]; then
 fi
 target=riscv64-linux-gnu
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8
+scratch=$(mktemp -d)
 
 say() { echo "native-tree: $*"; }
 
@@ -75,11 +76,11 @@ use_sandbox_libraries() {
     # Unlike a native gcc, a cross gcc does not search /usr/local/include. The specs must be a full copy: a partial
     # one silently drops libgcc_eh and libgcc_s.
     "$target-gcc" -dumpspecs |
-        sed '/^\*cpp:/{n;s|^|%{!nostdinc:-isystem /usr/local/include} |}' > /tmp/specs
+        sed '/^\*cpp:/{n;s|^|%{!nostdinc:-isystem /usr/local/include} |}' > "$scratch/specs"
 
     rm -rf "$own" "/usr/$target/include" "/usr/$target/lib"
     mkdir -p "$own" "$headers"
-    mv /tmp/specs "$own/specs"
+    mv "$scratch/specs" "$own/specs"
     for name in crtbegin.o crtbeginS.o crtbeginT.o crtend.o crtendS.o crti.o crtn.o include finclude plugin \
         libasan.a libasan.so libasan_preinit.o libatomic.a libatomic.so libbacktrace.a libcaf_single.a libgcc.a \
         libgcc_eh.a libgcc_s.so libgcov.a libgfortran.a libgfortran.so libgfortran.spec libgomp.a libgomp.so \
@@ -102,9 +103,9 @@ patch_loader() {
     libraries=$(dirname "$loader")
     gcc -O2 -Wall -shared -fPIC -o "$libraries/libatesor-uname.so" "$here/uname.c"
     gcc -O2 -Wall -static -o /usr/bin/atesor-init "$here/init.c"
-    sed 's,/etc/ld\.so\.preload,/native/preload.ls,' "$loader" > /tmp/loader
-    chmod 755 /tmp/loader
-    mv /tmp/loader "$loader"
+    sed 's,/etc/ld\.so\.preload,/native/preload.ls,' "$loader" > "$scratch/loader"
+    chmod 755 "$scratch/loader"
+    mv "$scratch/loader" "$loader"
     echo "$libraries/libatesor-uname.so" > /preload.ls
     echo "$libraries" > /libraries
     echo "$loader" > /loader
@@ -157,8 +158,9 @@ clean() {
     cp "$here/attach.sh" "$here/shim.sh" /
     chmod 755 /attach.sh /shim.sh
     apt-get clean
+    # /tmp itself stays: mmdebstrap keeps the configuration of its last steps there
     # shellcheck disable=SC2114 # this is not the machine's own system, see above
-    rm -rf /tmp/* /var/lib/apt/lists/* /var/cache/* /var/log/* /boot /home /srv /media /mnt /root \
+    rm -rf "$scratch" /var/lib/apt/lists/* /var/cache/* /var/log/* /boot /home /srv /media /mnt /root \
         /usr/share/doc /usr/share/man /usr/share/info /usr/share/locale /usr/share/zoneinfo
 }
 

@@ -42,6 +42,7 @@ CAPABILITIES = (
 )
 """What apt and dpkg need of root; everything else is dropped. Ordinary users in the sandbox have none."""
 
+_ABSENT = ("no such", "not known")
 _QUICK_S = 60.0
 _SLOW_S = 900.0
 
@@ -115,10 +116,9 @@ class CliEngine(ABC):
         if ended.returncode != 0:
             raise SandboxError(f"{self.name} build ended with exit code {ended.returncode}; see {build.log}")
 
-    def remove_image(self, image: str) -> None:
-        """Remove a local image; nothing happens when there is none."""
-        if self._inspect("image", image) is not None:
-            self._call(["image", "rm", image])
+    def prune_images(self, label: str) -> None:
+        """Remove images with that label that have no tag and no container."""
+        self._call(["image", "prune", "--force", "--filter", f"label={label}"], timeout_s=_SLOW_S)
 
     def state(self, name: str) -> Absent | Foreign | Present:
         """Say what stands under that container name."""
@@ -162,25 +162,15 @@ class CliEngine(ABC):
     def remove(self, name: str) -> None:
         """Kill and remove our sandbox with all its processes. Absent is fine; Foreign raises SandboxError."""
         container = self._own(name)
-        if container is None:
-            return
-        command = [*self._remove_command(), container]
-        try:
-            self._call(command, absent_is_fine=True)
-        except SandboxError:
-            # a client that does not read its output makes the engine give up, after it killed everything
-            self._call(command, absent_is_fine=True)
+        if container is not None:
+            self._call([*self._remove_command(), container], absent_is_fine=True)
 
     def restart(self, name: str) -> None:
         """Kill everything in our sandbox and start it again, empty."""
         container = self._own(name)
         if container is None:
             raise SandboxError(f"{self.name}: the sandbox {name} is gone; it must be created again")
-        try:
-            self._call(["restart", "--time", "0", container])
-        except SandboxError:
-            # as in remove(): dead by now, but not started again
-            self._call(["start", container])
+        self._call(["restart", "--time", "0", container])
 
     def exec_argv(self, name: str, command: ExecSpec) -> list[str]:
         """Return the host command line that runs ``command`` inside, with stdin closed."""
@@ -259,7 +249,7 @@ class CliEngine(ABC):
         message = ended.stderr.decode(errors="replace")
         if ended.returncode == 0:
             return ended.stdout.decode(errors="replace")
-        if absent_is_fine and "no such" in message.lower():
+        if absent_is_fine and any(words in message.lower() for words in _ABSENT):
             return ""
         raise SandboxError(f"{self.name} {arguments[0]} failed: {last_line(message)}")
 

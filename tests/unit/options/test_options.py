@@ -7,7 +7,7 @@ import pytest
 from pytest_atesor.core.plan import Platform, Target
 from pytest_atesor.core.shards import Shard
 from pytest_atesor.errors import UsageError
-from pytest_atesor.options import OPTIONS, find_list_setting, read_options
+from pytest_atesor.options import OPTIONS, find_list_setting, join_values, read_options
 
 
 @pytest.fixture
@@ -124,3 +124,24 @@ def test_a_list_is_asked_for_by_flag_or_setting(rootdir: Path, pytester: pytest.
     (rootdir / ".env").write_text("ATESOR_LIST=smoke\n")
     assert find_list_setting(config, {}) == "setting"
     assert find_list_setting(pytester.parseconfig("--atesor-list=full"), {}) == "flag"
+
+
+MISLEADING = {
+    "a path that exists": (["-v", "--atesor-agent", "here"], ["-v", "--atesor-agent=here"]),
+    "all of ours at once": (
+        ["--atesor-list", "full", "--atesor-agent", "here", "x.json"],
+        ["--atesor-list=full", "--atesor-agent=here", "x.json"],
+    ),
+    "no such path": (["--atesor-list", "full"], None),
+    "joined already": (["--atesor-agent=here", "here"], None),
+    "another plugin's": (["--junitxml", "here"], None),
+    "a flag without a value": (["--atesor-package", "here"], None),
+}
+
+
+@pytest.mark.parametrize(("given", "joined"), MISLEADING.values(), ids=MISLEADING.keys())
+def test_values_that_pytest_takes_for_test_paths_are_joined(
+    tmp_path: Path, given: list[str], joined: list[str] | None
+) -> None:
+    (tmp_path / "here").touch()
+    assert join_values(given, tmp_path) == joined

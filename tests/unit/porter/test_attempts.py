@@ -170,6 +170,25 @@ def test_a_header_of_the_tree_itself_is_no_dependency(run: Callable[..., tuple[B
     assert not [one for one in sandbox.ran if "libfoo-dev" in one.argv[-1]]
 
 
+_GO = Candidate(
+    builder="go",
+    directory="",
+    rank=88,
+    evidence="go.mod",
+    facts={"module": "a.org/x", "vendored": "", "requires": "yes"},
+)
+
+
+def test_what_fails_before_anything_is_built_costs_no_attempt(
+    run: Callable[..., tuple[Built, FakeSandbox]],
+) -> None:
+    offline = b'go: a.org/b@v1.0.0: Get "https://p.org/x.mod": dial tcp: lookup p.org: no such host\n'
+    built, sandbox = run([(r"go mod download", [(1, offline)])], (_GO,), most=1)
+    assert built.outcome.verdict is Verdict.VERIFIED
+    assert built.options.fixes == ("go-distribution-packages",)
+    assert len(sandbox.scripts("go build")) == 1
+
+
 def test_attempts_are_bounded_and_the_last_one_changes_nothing(
     run: Callable[..., tuple[Built, FakeSandbox]],
 ) -> None:

@@ -20,6 +20,7 @@ _TREES: Mapping[str, tuple[str, Mapping[str, str]]] = {
         "configure",
         {"configure": "#!/bin/sh\n# hand-written\n", "Makefile.in": "x:\n\tcc\n"},
     ),
+    "configure-for-the-root": ("configure", {"auto/configure": "#!/bin/sh\n. auto/options\n", "src/x.c": ""}),
     "autotools-release": (
         "autotools",
         {"configure": _AUTOCONF, "configure.ac": "AC_INIT", "Makefile.in": ""},
@@ -188,10 +189,10 @@ def test_a_vendored_go_module_needs_no_network(make_tree: MakeTree) -> None:
 
 def test_a_tree_without_go_mod_gets_its_import_path_from_the_url(make_tree: MakeTree) -> None:
     (candidate,) = [one for one in detect(make_tree({"main.go": "package main\n"})) if one.builder == "go"]
-    (step,) = builder_named("go").plan(
+    steps = builder_named("go").plan(
         candidate, BuildOptions(jobs=1, source_url="https://github.com/owner/tool.git")
     )
-    assert "src/github.com/owner/tool\n" in step.script
+    assert "src/github.com/owner/tool\n" in steps[-1].script
 
 
 def test_cargo_asks_for_crates_of_every_member_but_not_for_tests_or_paths(make_tree: MakeTree) -> None:

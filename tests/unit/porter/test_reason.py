@@ -34,7 +34,7 @@ from pytest_atesor.porter.reason import find_reason
             id="linker",
         ),
         pytest.param(
-            'error[E0432]: unresolved import `x`\n --> src/main.rs:1:5\nerror: could not compile `y` (bin "y")\n',
+            "error[E0432]: unresolved import `x`\n --> main.rs:1:5\nerror: could not compile `y`\n",
             "error[E0432]: unresolved import `x`",
             id="rust",
         ),

@@ -55,8 +55,8 @@ class FakeEngine:
             raise SandboxError("fake build ended with exit code 1")
         self.images[build.tag] = dict(build.labels)
 
-    def remove_image(self, image: str) -> None:
-        self.calls.append(f"remove image {image}")
+    def prune_images(self, label: str) -> None:
+        self.calls.append(f"prune {label}")
 
     def state(self, name: str) -> Absent | Foreign | Present:
         return self.containers.get(name, Absent())

@@ -1,0 +1,235 @@
+"""The runner of commands: any program, run on this machine in a working directory of its own.
+
+A command is the user's own, trusted as a line of a Makefile is; nothing here is a sandbox. It gets its
+working files, its variables, a deadline and a capped log. What it leaves is checked: outputs that it
+promised go to ``artifacts/``, its metrics file, read as a stranger's, becomes ``metrics.json``, and
+``result.json`` lists what was collected.
+"""
+
+import hashlib
+import os
+import posixpath
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final, cast, final
+
+from pytest_atesor.bundle.files import explain_os_error, write_atomic
+from pytest_atesor.bundle.layout import AttemptLayout
+from pytest_atesor.core.command_outcome import decide_command_end
+from pytest_atesor.core.jsontext import format_json, parse_json
+from pytest_atesor.core.outcome import Status
+from pytest_atesor.core.plan import Case, Json
+from pytest_atesor.core.text import sanitize_line
+from pytest_atesor.errors import BadInputError, BundleError, SandboxError
+from pytest_atesor.runners.files import read_strangers_file
+from pytest_atesor.runners.interface import AttemptContext, AttemptEnd
+from pytest_atesor.runners.process import ChildSpec, run_child
+
+__all__ = ["CommandRunner", "plan_command_argv", "plan_command_environment"]
+
+_WORK: Final = "work"
+# They describe this pytest process, or the agent of a port; a command must not take them for its own.
+_NOT_FOR_COMMANDS: Final = (
+    "PYTEST_XDIST_",
+    "PYTEST_CURRENT_TEST",
+    "PYTEST_VERSION",
+    "ATESOR_ATTEMPT_DIR",
+    "ATESOR_REF",
+    "ATESOR_MIRRORS",
+)
+_MOST_ARTIFACTS: Final = 20_000
+_BLOCK_BYTES: Final = 1024 * 1024
+
+
+@final
+class CommandRunner:
+    """Runs "command" cases."""
+
+    __slots__ = ()
+
+    @property
+    def kind(self) -> str:
+        """The kind of its cases."""
+        return "command"
+
+    def run(self, case: Case, context: AttemptContext) -> AttemptEnd:
+        """Run the command to its end and collect what it left.
+
+        Raises SandboxError when this machine's disk fails, and nothing that the command can cause.
+        """
+        attempt = AttemptLayout(context.attempt_dir)
+        work = attempt.root / _WORK
+        try:
+            _write_files(work, cast("Mapping[str, str]", case.spec.get("files", {})))
+        except OSError as error:
+            raise SandboxError(str(explain_os_error(error, "write the working files in", work))) from error
+        end = run_child(
+            ChildSpec(
+                argv=plan_command_argv(case, context, work),
+                env=plan_command_environment(case, context),
+                cwd=work,
+                log_path=context.log_path,
+                deadline=context.deadline,
+                term_grace_s=context.term_grace_s,
+                output_cap_bytes=context.output_cap_bytes,
+                end_at_output_cap=context.end_at_output_cap,
+            ),
+            stop=context.stop,
+        )
+        try:
+            status, cause, reason = decide_command_end(end, _collect(case, work, attempt))
+            result = _describe(case, attempt, status, reason, end.duration_s)
+            write_atomic(attempt.result, format_json(result), durable=False)
+            if status is Status.PASS:
+                shutil.rmtree(work, ignore_errors=True)
+        except OSError as error:
+            raise SandboxError(str(explain_os_error(error, "collect the outputs of", work))) from error
+        except BundleError as error:
+            raise SandboxError(str(error)) from error
+        return AttemptEnd(
+            status=status,
+            cause=cause,
+            reason=reason,
+            exit_code=end.exit_code,
+            duration_s=end.duration_s,
+            log_bytes=end.log_bytes,
+            log_dropped_bytes=end.dropped_bytes,
+            leaks=end.leaks,
+            notes=(f"the log is incomplete: {end.log_error}",) if end.log_error is not None else (),
+            result=result,
+        )
+
+
+def plan_command_argv(case: Case, context: AttemptContext, work: Path) -> tuple[str, ...]:
+    """Return the command line. A program with a slash is a working file, else a path from the rootdir."""
+    program, *arguments = cast("list[str]", case.spec["argv"])
+    if "/" in program and not Path(program).is_absolute() and not (work / program).exists():
+        program = str(context.cwd / program)
+    return (program, *arguments)
+
+
+def plan_command_environment(case: Case, context: AttemptContext) -> dict[str, str]:
+    """Return the whole environment: the context's, the command's own over it, and what we tell it."""
+    inherited = {
+        name: value for name, value in context.environ.items() if not name.startswith(_NOT_FOR_COMMANDS)
+    }
+    return {
+        **inherited,
+        "PYTHONUNBUFFERED": inherited.get("PYTHONUNBUFFERED", "1"),
+        **cast("Mapping[str, str]", case.spec.get("env", {})),
+        "ATESOR_ROOTDIR": str(context.cwd),
+        "ATESOR_RUN_DEADLINE": str(int(context.deadline_epoch)),
+    }
+
+
+def _write_files(work: Path, files: Mapping[str, str]) -> None:
+    work.mkdir()
+    for name, text in files.items():
+        path = work / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8", newline="")
+        if text.startswith("#!"):
+            path.chmod(path.stat().st_mode | 0o111)
+
+
+def _collect(case: Case, work: Path, attempt: AttemptLayout) -> tuple[str, ...]:
+    """Move what was promised into the attempt and return what is not as promised.
+
+    Raises OSError or BundleError when the disk fails.
+    """
+    faults: list[str] = []
+    if "metrics" in case.spec:
+        name = cast("str", case.spec["metrics"])
+        try:
+            metrics = _read_metrics(work, name)
+        except FileNotFoundError:
+            faults.append(f"the metrics file {name} is missing")
+        except OSError as error:
+            faults.append(f"the metrics file {name} is not usable: {error.strerror}")
+        except BadInputError as error:
+            faults.append(f"the metrics file {name} is not usable: {error}")
+        else:
+            write_atomic(attempt.metrics, format_json(metrics), durable=False)
+    outputs = dict.fromkeys(map(posixpath.normpath, cast("list[str]", case.spec.get("outputs", []))))
+    places = {name: _find_output(work, name) for name in outputs}
+    for name, found in places.items():
+        if isinstance(found, str):
+            faults.append(f"the output {name} {found}")
+        elif not any(other != name and Path(name).is_relative_to(other) for other in outputs):
+            _move(found, work / name, attempt.artifacts / name)
+    return tuple(faults)
+
+
+def _read_metrics(work: Path, name: str) -> dict[str, Json]:
+    if not Path(os.path.realpath((work / name).parent)).is_relative_to(os.path.realpath(work)):
+        raise BadInputError("it leads out of the working directory")
+    value = parse_json(read_strangers_file(work / name), "it")
+    if not isinstance(value, dict):
+        raise BadInputError("it is no JSON object")
+    return value
+
+
+def _find_output(work: Path, name: str) -> Path | str:
+    """Return where an output really is, or what is wrong with it."""
+    real = Path(os.path.realpath(work / name))
+    if not os.path.lexists(work / name) or not real.exists():
+        return "is missing"
+    if not real.is_relative_to(os.path.realpath(work)):
+        return "leads out of the working directory"
+    return real if real.is_file() or real.is_dir() else "is neither a file nor a directory"
+
+
+def _move(real: Path, named: Path, target: Path) -> None:
+    """Take an output out of the working directory; what a link leads to is copied."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if not named.is_symlink():
+        named.rename(target)
+    elif real.is_dir():
+        shutil.copytree(real, target, symlinks=True)
+    else:
+        shutil.copy2(real, target)
+
+
+def _describe(
+    case: Case, attempt: AttemptLayout, status: Status, reason: str, duration_s: float
+) -> dict[str, Json]:
+    """Return ``result.json``: the collected files with size and SHA-256."""
+    artifacts: list[Json] = []
+    notes: list[Json] = []
+    for path in _list_files(attempt.artifacts):
+        if len(artifacts) >= _MOST_ARTIFACTS:
+            notes.append(f"only the first {_MOST_ARTIFACTS} artifacts are listed")
+            break
+        artifacts.append({
+            "path": sanitize_line(path.relative_to(attempt.root).as_posix(), 4096),
+            "size_bytes": path.stat().st_size,
+            "type": "output",
+            "sha256": _hash(path),
+        })
+    phase: Json = {"name": case.kind, "duration_s": round(duration_s, 3), "status": status.value}
+    return {
+        "schema_version": "result_v1",
+        "verdict": None,
+        "reason": reason,
+        "phases": [phase],
+        "artifacts": artifacts,
+        "notes": notes,
+    }
+
+
+def _list_files(root: Path) -> Iterator[Path]:
+    for directory, folders, names in os.walk(root):
+        folders.sort()
+        for name in sorted(names):
+            path = Path(directory) / name
+            if path.is_file() and not path.is_symlink():
+                yield path
+
+
+def _hash(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK_BYTES):
+            digest.update(block)
+    return digest.hexdigest()
