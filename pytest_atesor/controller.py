@@ -228,8 +228,23 @@ class XdistHooks:
     @pytest.hookimpl(wrapper=True)
     def pytest_sessionstart(self) -> Generator[None, object, object]:
         """Start the workers with stop signals blocked, so that none dies of one before we know it."""
-        with signals_blocked():
+        try:
+            with signals_blocked():
+                return (yield)
+        except EOFError as error:
+            reason = self._give_up(error)
+            # pytest ends a session that did not start without its hooks: close the books here.
+            self._session.settle_rest(reason)
+            self._session.finish()
+            raise pytest.exit.Exception(f"atesor: error: {reason}", returncode=1) from error
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtestloop(self) -> Generator[None, object, object]:
+        """Turn the death of a replacement at its very start into an end of the batch; xdist would crash."""
+        try:
             return (yield)
+        except EOFError as error:
+            raise pytest.exit.Exception(f"atesor: error: {self._give_up(error)}", returncode=1) from error
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self) -> FenceScheduling:
@@ -266,3 +281,10 @@ class XdistHooks:
         if not isinstance(ids, list) or not ids or not ids[-1].endswith(FENCE_NAME):
             raise RuntimeError("a worker's collection does not end with the fence: incompatible pytest-xdist")
         del ids[-1]
+
+    def _give_up(self, error: EOFError) -> str:
+        """Stop because a worker process died before it could say a word, and return the reason."""
+        reason = f"a worker process died while it started ({error}); run the batch again"
+        self._session.stop(reason, Cause.ENVIRONMENT)
+        self._session.defects.append(reason)
+        return reason

@@ -28,11 +28,18 @@ if TYPE_CHECKING:
 __all__ = [
     "ENGINES",
     "LIST",
+    "MANIFEST",
     "OPTIONS",
+    "RERUN",
+    "RESUME",
     "Option",
     "Options",
+    "ReopenOptions",
     "add_options",
     "find_list_setting",
+    "find_manifest",
+    "find_reopen",
+    "has_order",
     "join_values",
     "read_options",
 ]
@@ -45,13 +52,17 @@ _FALSE: Final = frozenset({"", "0", "false", "no", "off"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """One option. ``kind`` is "text" (the last value wins), "flag" or "list" (values add up, in order)."""
+    """One option. ``kind`` is "text" (the last value wins), "flag" or "list" (values add up, in order).
+
+    ``is_order`` says that it asks for something to be done now: it has no environment variable or ini key.
+    """
 
     name: str
     kind: Literal["text", "flag", "list"] = "text"
     metavar: str | None = None
     default: str = ""
     help: str
+    is_order: bool = False
 
     @property
     def flag(self) -> str:
@@ -76,8 +87,28 @@ LIST: Final = Option(
     "plugin's own list of that name; a value with a slash or ending in .json is a path",
 )
 
+MANIFEST: Final = Option(
+    name="manifest",
+    metavar="PATH",
+    is_order=True,
+    help="Run this batch manifest; the same as naming it as a path, and never taken for a test",
+)
+RESUME: Final = Option(
+    name="resume",
+    metavar="DIR",
+    is_order=True,
+    help="Go on with the batch whose bundle is DIR: run its cases that have no outcome yet",
+)
+RERUN: Final = Option(
+    name="rerun",
+    metavar="DIR",
+    is_order=True,
+    help="Run cases of the bundle DIR again, as new attempts; needs one of the three that follow",
+)
+
 OPTIONS: Final = (
     LIST,
+    MANIFEST,
     Option(
         name="platform",
         metavar="NAME",
@@ -117,6 +148,36 @@ OPTIONS: Final = (
         help="Directory of the bundles, relative to the rootdir",
     ),
     Option(name="batch-id", metavar="ID", help="Name of the bundle; without it, the list and the time"),
+    Option(
+        name="profile-root",
+        metavar="DIR",
+        help="Directory that the imports of RunSpecs count from; without it, the manifest's own",
+    ),
+    Option(name="max-cases", metavar="N", help="Warn when a batch has more cases than this"),
+    Option(name="write-summary-csv", kind="flag", help="Write batch_summary.csv too"),
+    Option(
+        name="plan-only",
+        kind="flag",
+        is_order=True,
+        help="Write the bundle with its frozen plan and run nothing",
+    ),
+    RESUME,
+    Option(
+        name="retry-failed",
+        kind="flag",
+        is_order=True,
+        help="With the resume of a bundle: run what ended as anything but PASS again too",
+    ),
+    RERUN,
+    Option(name="rerun-failed", kind="flag", is_order=True, help="Rerun what ended as anything but PASS"),
+    Option(
+        name="rerun-case",
+        kind="list",
+        metavar="CASE",
+        is_order=True,
+        help="Rerun the case of this id or label; repeatable",
+    ),
+    Option(name="rerun-all", kind="flag", is_order=True, help="Rerun every case of the plan"),
 )
 
 
@@ -124,7 +185,8 @@ OPTIONS: Final = (
 class Options:
     """What the user wants, checked and typed. ``agent`` is the split command, None for the built-in agent.
 
-    ``output_root`` is absolute. ``dotenv`` is what ``.env`` in the rootdir adds to the agents' environment.
+    ``output_root`` and ``profile_root`` are absolute. ``dotenv`` is what ``.env`` in the rootdir adds to the
+    agents' environment. ``given`` names the options that stand on the command line.
     """
 
     package_list: str | None
@@ -137,7 +199,27 @@ class Options:
     only: tuple[str, ...]
     output_root: Path
     batch_id: str | None
+    profile_root: Path | None
+    max_cases: int | None
+    write_csv: bool
+    is_plan_only: bool
     dotenv: Mapping[str, str]
+    given: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReopenOptions:
+    """Which cases of the bundle ``root`` to run.
+
+    Without ``is_rerun`` those without an outcome (``with_failed``: and those that failed); with it those that
+    failed, those named in ``cases``, or ``everything``.
+    """
+
+    root: Path
+    is_rerun: bool
+    with_failed: bool
+    cases: tuple[str, ...]
+    everything: bool
 
 
 class _Value(NamedTuple):
@@ -151,7 +233,8 @@ def add_options(parser: pytest.Parser) -> None:
     """Register every option and its ini key with pytest."""
     group = parser.getgroup("atesor", "porting batches (pytest-atesor)")
     for option in OPTIONS:
-        text = f"{option.help}. Also {option.env}, or {option.dest} in the ini file"
+        text = option.help
+        text += "" if option.is_order else f". Also {option.env}, or {option.dest} in the ini file"
         text += f" (default: {option.default})" if option.default else ""
         if option.kind == "flag":
             group.addoption(option.flag, dest=option.dest, action="store_true", default=None, help=text)
@@ -164,7 +247,8 @@ def add_options(parser: pytest.Parser) -> None:
                 metavar=option.metavar,
                 help=text,
             )
-        parser.addini(option.dest, f"Default of {option.flag}", type="string", default="")
+        if not option.is_order:
+            parser.addini(option.dest, f"Default of {option.flag}", type="string", default="")
 
 
 def join_values(arguments: Sequence[str], directory: Path) -> list[str] | None:
@@ -182,6 +266,48 @@ def join_values(arguments: Sequence[str], directory: Path) -> list[str] | None:
         else:
             joined.append(argument)
     return joined if is_misleading else None
+
+
+def has_order(config: pytest.Config) -> bool:
+    """Say whether the command line asks for a manifest or a bundle by an option."""
+    return any(config.getoption(option.dest) is not None for option in OPTIONS if option.is_order)
+
+
+def find_manifest(config: pytest.Config) -> str | None:
+    """Return the manifest that an option names, None when none does."""
+    value: str | None = config.getoption(MANIFEST.dest)
+    return value
+
+
+def find_reopen(config: pytest.Config) -> ReopenOptions | None:
+    """Return which bundle is to go on and with what, None when none is.
+
+    Raises UsageError for options that stand alone or do not go together.
+    """
+    values = {option.name: config.getoption(option.dest) for option in OPTIONS if option.is_order}
+    root, again = values["resume"], values["rerun"]
+    details = [name for name in ("rerun-failed", "rerun-case", "rerun-all") if values[name]]
+    for name in ("retry-failed",) if root is None else ():
+        if values[name]:
+            raise UsageError(f"--atesor-{name} needs {RESUME.flag} DIR; name the bundle")
+    if details and again is None:
+        raise UsageError(f"--atesor-{details[0]} needs {RERUN.flag} DIR; name the bundle")
+    if root is None and again is None:
+        return None
+    if root is not None and again is not None:
+        raise UsageError(f"{RESUME.flag} and {RERUN.flag} exclude each other; drop one")
+    if again is not None and len(details) != 1:
+        raise UsageError(
+            f"{RERUN.flag} needs exactly one of --atesor-rerun-failed, --atesor-rerun-case and"
+            f" --atesor-rerun-all, and has {' and '.join(f'--atesor-{name}' for name in details) or 'none'}"
+        )
+    return ReopenOptions(
+        root=config.invocation_params.dir / str(root if again is None else again),
+        is_rerun=again is not None,
+        with_failed=bool(values["retry-failed"] or values["rerun-failed"]),
+        cases=tuple(values["rerun-case"] or ()),
+        everything=bool(values["rerun-all"]),
+    )
 
 
 def find_list_setting(config: pytest.Config, environ: Mapping[str, str]) -> Literal["flag", "setting"] | None:
@@ -232,6 +358,11 @@ def read_options(config: pytest.Config, environ: Mapping[str, str]) -> Options:
         only=only,
         output_root=config.rootpath / values["output-root"][-1].text,
         batch_id=_text(values["batch-id"]),
+        profile_root=_parse_path(values["profile-root"], config),
+        max_cases=_parse_number(values["max-cases"], "largest number of cases"),
+        write_csv=any(_parse_flag(value) for value in values["write-summary-csv"]),
+        is_plan_only=bool(values["plan-only"]),
+        given=frozenset(option.name for option in OPTIONS if config.getoption(option.dest) is not None),
         dotenv={name: text for name, text in dotenv.items() if name not in environ},
     )
 
@@ -243,6 +374,8 @@ def _find_values(
     if given is not None:
         texts = given if option.kind == "list" else ["1" if given is True else str(given)]
         return tuple(_Value(text, option.flag) for text in texts)
+    if option.is_order:
+        return ()
     for where, mapping in places:
         if mapping.get(option.env):
             return _split(option, _Value(mapping[option.env], f"{option.env} in {where}"))
@@ -260,6 +393,14 @@ def _split(option: Option, value: _Value) -> tuple[_Value, ...]:
 
 def _text(values: Sequence[_Value]) -> str | None:
     return values[-1].text if values else None
+
+
+def _parse_path(values: Sequence[_Value], config: pytest.Config) -> Path | None:
+    """Return a path: of the command line it counts from the working directory, else from the rootdir."""
+    if not values:
+        return None
+    text, origin = values[-1]
+    return (config.invocation_params.dir if origin.startswith("--") else config.rootpath) / text
 
 
 def _parse_choice(values: Sequence[_Value], what: str, known: Sequence[str]) -> str:

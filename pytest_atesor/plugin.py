@@ -7,13 +7,16 @@ arguments, and for nothing else: all other modules are imported behind the door.
 from __future__ import annotations
 
 import os
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from pytest_atesor.errors import AtesorError
+from pytest_atesor.errors import AtesorError, UsageError
 from pytest_atesor.options import add_options, join_values
 from pytest_atesor.request import has_request
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = ["pytest_addhooks", "pytest_addoption", "pytest_cmdline_main"]
 
@@ -51,6 +54,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
         return int(pytest.main(arguments, plugins=invocation.plugins))
     try:
         if not has_request(config, os.environ):
+            _refuse_strays(invocation.args)
             return None
     except AtesorError as error:
         from pytest_atesor.entry import say  # noqa: PLC0415 - only for a batch
@@ -60,3 +64,11 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
     from pytest_atesor.entry import start_batch  # noqa: PLC0415 - only for a batch
 
     return start_batch(config)
+
+
+def _refuse_strays(arguments: Sequence[str]) -> None:
+    """Raise UsageError when the user typed an option of ours and no batch will come of it."""
+    for argument in arguments:
+        if argument.startswith("--atesor-"):
+            flag = argument.partition("=")[0]
+            raise UsageError(f"{flag} is for a batch, and no package list is named; add --atesor-list NAME")

@@ -56,6 +56,7 @@ BAD = {
     "empty agent": (["--atesor-list=good", "--atesor-agent= "], 2, "empty agent command"),
     "bad batch id": (["--atesor-list=good", "--atesor-batch-id=../x"], 2, "bad batch id '../x'"),
     "every worker everything": (["--atesor-list=good", "-n2", "--dist=each"], 2, "--dist each"),
+    "option without a list": (["--atesor-only=zlib"], 2, "--atesor-only is for a batch"),
     "set-up alone": (["--atesor-list=good", "--setup-plan"], 2, "use --collect-only"),
     "remote workers": (["--atesor-list=good", "--dist=load", "--tx=ssh=host"], 2, "--tx ssh=host"),
 }

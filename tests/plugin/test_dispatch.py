@@ -2,11 +2,12 @@
 
 import json
 import os
+import sys
 import xml.etree.ElementTree as ET
 
 import psutil
 import pytest
-from lab import Lab
+from lab import SECONDS, Lab
 
 
 def statuses(lab: Lab) -> dict[str, str]:
@@ -64,24 +65,37 @@ def test_a_dead_worker_costs_one_attempt_and_everything_else_runs(lab: Lab) -> N
     assert sum(line.startswith("[") and " FAIL boom " in line for line in run.lines) == 1
 
 
-@pytest.mark.parametrize("is_early", [True, False], ids=["while they start", "in mid case"])
-def test_all_workers_killed_at_once_are_replaced(lab: Lab, *, is_early: bool) -> None:
+@pytest.mark.parametrize("moment", ["collection", "mid case"])
+def test_all_workers_killed_at_once_are_replaced(lab: Lab, moment: str) -> None:
     lab.write_list("crash", {"a": "after-go", "b": "after-go", "c": "pass", "d": "pass"})
     process = lab.start("--atesor-list", "crash", "-n2")
-    controller = psutil.Process(process.pid)
-    if is_early:
-        lab.wait_until(lambda: len(controller.children()) == 2)
+    workers = psutil.Process(process.pid).children
+    if moment == "collection":
+        # Workers of ours lead their own process groups as soon as they can talk.
+        lab.wait_until(lambda: [os.getpgid(worker.pid) == worker.pid for worker in workers()] == [True, True])
     else:
         lab.wait_for_events("start a", "start b")
-    for worker in controller.children():
+    for worker in workers():
         worker.kill()
     with (lab.root / "events").open("a") as events:
         events.write("end go\n")
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=SECONDS)
     assert process.returncode == 1, out + err
     assert "INTERNALERROR" not in out
-    expected = {"a": "PASS", "b": "PASS"} if is_early else {"a": "FAIL", "b": "FAIL"}
-    assert statuses(lab) == {**expected, "c": "PASS", "d": "PASS"}
+    fate = "FAIL" if moment == "mid case" else "PASS"
+    assert statuses(lab) == {"a": fate, "b": fate, "c": "PASS", "d": "PASS"}
+
+
+def test_a_worker_that_dies_before_its_first_word_ends_the_batch(lab: Lab) -> None:
+    lab.write_list("two", {"a": "pass", "b": "pass"})
+    (lab.root / "sitecustomize.py").write_text(
+        "import os, sys\nif '-u' in sys.orig_argv and '-c' in sys.orig_argv:\n    os._exit(9)\n"
+    )
+    run = lab.run("--atesor-list", "two", "-n2", PYTHONPATH=os.pathsep.join([str(lab.root), *sys.path]))
+    assert run.code == 1
+    assert "a worker process died while it started" in run.err
+    assert "INTERNALERROR" not in run.out
+    assert statuses(lab) == {"a": "SKIPPED", "b": "SKIPPED"}
 
 
 def test_max_worker_restart_leaves_nothing_unaccounted(lab: Lab) -> None:

@@ -65,6 +65,10 @@ class CliEngine(ABC):
     def create_options(self) -> list[str]:
         """Return the options of ``run`` that only this engine needs on this machine."""
 
+    def build_options(self) -> list[str]:
+        """Return the options of ``build`` that only this engine needs on this machine."""
+        return []
+
     def image_labels(self, image: str) -> Mapping[str, str] | None:
         """Return the labels of a local image, None when there is no such image."""
         found = self._inspect("image", image)
@@ -97,7 +101,7 @@ class CliEngine(ABC):
     def build_image(self, build: ImageBuild) -> None:
         """Build an image from a registry's base image. Raises SandboxError with the log's path."""
         argv = [self.program, "build", "--platform", BINARY_PLATFORM, "--tag", build.tag]
-        argv += ["--file", str(build.containerfile)]
+        argv += ["--file", str(build.containerfile), *self.build_options()]
         for key, value in build.arguments.items():
             argv += ["--build-arg", f"{key}={value}"]
         for key, value in build.labels.items():

@@ -51,6 +51,10 @@ class PodmanEngine(CliEngine):
         """Name the architecture, keep the host's proxies out, and stay within this machine's limits."""
         return ["--arch", "riscv64", "--http-proxy=false", *self._found().options]
 
+    def build_options(self) -> list[str]:
+        """Stay within this machine's limits when building, too."""
+        return list(self._found().options)
+
     def _found(self) -> _Findings:
         if self._findings is None:
             self.probe()
