@@ -14,7 +14,9 @@ def main(report: Path) -> int:
         for case in ET.parse(report).iter("testcase")  # noqa: S314 - our own pytest wrote it a moment ago
         if case.get("classname", "").startswith(ENGINE_SUITES)
     ]
-    skipped = [f"{case.get('classname')}::{case.get('name')}" for case in cases if case.find("skipped") is not None]
+    skipped = [
+        f"{case.get('classname')}::{case.get('name')}" for case in cases if case.find("skipped") is not None
+    ]
     for name in skipped:
         print(f"engine test skipped: {name}")
     if not cases:

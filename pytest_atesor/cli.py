@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from pytest_atesor import __version__
+from pytest_atesor.cli_batch import ExtraCommand, batch, run_pytest
 from pytest_atesor.errors import AtesorError, UsageError
 from pytest_atesor.options import ENGINES, LIST
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["main", "plan_pytest_arguments"]
 
 _DEFAULT_LIST: Final = "smoke"
-_SEPARATOR: Final = "--"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -100,18 +100,12 @@ def _atesor() -> None:
     """Group of all commands."""
 
 
-class _RunCommand(click.Command):
-    """Splits off what follows ``--`` before click mixes it with the package names."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        own, extra = _split(args)
-        ctx.obj = extra
-        return super().parse_args(ctx, own)
+_atesor.add_command(batch)
 
 
 @_atesor.command(
     name="run",
-    cls=_RunCommand,
+    cls=ExtraCommand,
     help="""Port a package list, or only the packages NAMES of it.
 
     A thin skin over pytest: everything behind -- goes to pytest as it is, as in `atesor run --list full
@@ -139,16 +133,13 @@ class _RunCommand(click.Command):
 @click.argument("names", nargs=-1)
 @click.pass_context
 def _run(context: click.Context, /, **flags: object) -> int:
-    import pytest  # noqa: PLC0415 - `atesor --help` must not wait for it
-
     arguments = plan_pytest_arguments(
         **flags,  # type: ignore[arg-type]  # click's values, as declared above
         extra=context.obj,
         cpus=os.cpu_count() or 1,
         environ=os.environ,
     )
-    code = int(pytest.main(arguments))
-    return 2 if code == pytest.ExitCode.USAGE_ERROR else code
+    return run_pytest(arguments)
 
 
 @_atesor.command(
@@ -197,13 +188,6 @@ def _setup(platform: str, engine: str, *, rebuild: bool) -> int:
     image = ensure_image(chosen, Platform(platform), state=state, progress=click.echo, rebuild=rebuild)
     click.echo(f"{chosen.name} has the image {image}")
     return 0
-
-
-def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    if _SEPARATOR not in arguments:
-        return list(arguments), []
-    index = list(arguments).index(_SEPARATOR)
-    return list(arguments[:index]), list(arguments[index + 1 :])
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import pytest
 
 from pytest_atesor.core.attempt_json import dump_attempt
 from pytest_atesor.core.outcome import Status
-from pytest_atesor.evidence import list_properties
+from pytest_atesor.evidence import list_earlier, list_properties
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -122,7 +122,17 @@ class CaseItem(pytest.Item):
     def runtest(self) -> None:
         """Run the attempt."""
         worker = self.config.stash[WORKER_KEY]
-        self.record, defect = worker.run(self.case)
+        end = worker.run(self.case)
+        attempts = 1
+        while worker.may_retry(self.case, end, attempts):
+            begun = worker.begin(self.case)
+            if "error" in begun:
+                break
+            self.user_properties.append(list_earlier(end.record, worker.show_log(end.record)))
+            self._announce(end.record, begun)
+            attempts += 1
+            end = worker.run(self.case)
+        self.record, defect = end
         self.user_properties += list_properties(self.case, self.record, worker.show_log(self.record))
         if defect is not None:
             raise defect
@@ -140,6 +150,20 @@ class CaseItem(pytest.Item):
         if report.skipped:
             reason = self.record.reason if self.record is not None else "not begun"
             report.longrepr = (str(self.path), 0, f"Skipped: {reason}")
+
+    def _announce(self, record: AttemptRecord, begun: dict[str, str]) -> None:
+        """Tell the controller, while the item runs, that an attempt ended and the next one began."""
+        report = pytest.TestReport(
+            nodeid=self.nodeid,
+            location=self.location,
+            keywords={},
+            outcome="passed",
+            longrepr=None,
+            when="setup",
+        )
+        setattr(report, RECORD_ATTRIBUTE, dump_attempt(record))
+        setattr(report, BEGUN_ATTRIBUTE, begun)
+        self.ihook.pytest_runtest_logreport(report=report)
 
     def repr_failure(  # noqa: D102 - pytest's promise
         self,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from pytest_atesor import __version__
+from pytest_atesor.alarm import Alarm
 from pytest_atesor.collection import BEGUN_ATTRIBUTE, FENCE_NAME, RECORD_ATTRIBUTE
 from pytest_atesor.core.attempt_json import load_attempt
 from pytest_atesor.core.outcome import Cause, Status
@@ -47,6 +48,7 @@ class Controller:
         self._failed_before: dict[str, bool] = {}
         self._reported: set[str] = set()
         self.session = BatchSession(batch.bundle, self, batch.clock)
+        self._alarm = Alarm(self.session, batch.engine, lambda: batch.crew.processes.send(STOP_WORKER))
 
     # What happened, from the session.
 
@@ -57,6 +59,16 @@ class Controller:
     def case_ended(self, case: Case, record: AttemptRecord) -> None:
         """Show it and pass it on."""
         self._live.case_ended(case, record)
+        self._batch.history.note(case, record)
+        if self._batch.has_breaker:
+            self._alarm.case_ended(record)
+        self._config.hook.pytest_atesor_case_ended(
+            config=self._config, plan=self.session.plan, case=case, record=record
+        )
+
+    def case_retried(self, case: Case, record: AttemptRecord) -> None:
+        """Show that another attempt follows, and pass this one on."""
+        self._live.case_retried(case, record)
         self._config.hook.pytest_atesor_case_ended(
             config=self._config, plan=self.session.plan, case=case, record=record
         )
@@ -97,10 +109,13 @@ class Controller:
         if self.session.case(report.nodeid) is None:
             return
         begun = getattr(report, BEGUN_ATTRIBUTE, None)
-        if begun is not None:
-            self.session.attempt_began(report.nodeid, begun)
         raw = getattr(report, RECORD_ATTRIBUTE, None)
-        if raw is not None:
+        if begun is not None and raw is not None:
+            earlier = load_attempt(raw, f"the report of {report.nodeid}")
+            self.session.attempt_retried(report.nodeid, earlier, begun)
+        elif begun is not None:
+            self.session.attempt_began(report.nodeid, begun)
+        elif raw is not None:
             record = load_attempt(raw, f"the report of {report.nodeid}")
             self.session.attempt_ended(report.nodeid, record)
             if report.failed:
@@ -139,6 +154,7 @@ class Controller:
         for case in rest:
             self._publish(case, None)
         code = self.session.finish()
+        self._batch.history.save()
         if exitstatus != pytest.ExitCode.INTERNAL_ERROR:
             session.exitstatus = code
 
@@ -159,7 +175,7 @@ class Controller:
     @pytest.hookimpl(tryfirst=True)
     def pytest_terminal_summary(self) -> None:
         """Print the table, the counts and the pass rate."""
-        self._live.summary(self.session.defects)
+        self._live.summary(self.session.defects, self._batch.history.warnings)
 
     # Reports that no worker makes.
 

@@ -9,20 +9,24 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_atesor.controller import Controller, XdistHooks
+from pytest_atesor.core.exit_code import decide_exit_code
 from pytest_atesor.errors import AtesorError
 from pytest_atesor.join import register_tree, register_worker
-from pytest_atesor.prepare import make_batch, make_draft
+from pytest_atesor.prepare import make_batch, make_draft, write_plan
 from pytest_atesor.runners.stop import StopFlag
 from pytest_atesor.signals import ProcessBook, SetupInterrupted, StopSignals
 from pytest_atesor.tree import ListingHooks
+from pytest_atesor.worker import show_path
 
 if TYPE_CHECKING:
-    from pytest_atesor.prepare import Batch
+    from pytest_atesor.core.plan import Case
+    from pytest_atesor.prepare import Batch, Draft
 
 __all__ = ["say", "start_batch"]
 
@@ -36,21 +40,17 @@ def start_batch(config: pytest.Config) -> int | None:
     processes = ProcessBook()
     signals = StopSignals(flag, processes)
     signals.__enter__()
+    draft: Draft | None = None
     started = False
     try:
         draft = make_draft(config, os.environ)
         if draft is None:
             return None
-        if not draft.plan.cases:
-            say(f"{draft.plan.source}: this shard has no packages; nothing to do")
-            return 0
-        if config.option.collectonly:
-            register_tree(config, draft.plan)
-            config.pluginmanager.register(ListingHooks(draft.plan), "atesor-listing")
-            return None
-        _warn_of_many(draft.workers)
+        code = _begin(config, draft)
+        if code is not None or config.option.collectonly:
+            return code
         batch = make_batch(draft, config, os.environ, processes)
-        _start(config, batch, flag, signals)
+        _start(config, batch, draft.plan.cases, flag, signals)
         started = True
     except AtesorError as error:
         say(f"error: {error}")
@@ -60,25 +60,57 @@ def start_batch(config: pytest.Config) -> int | None:
         return 128 + interrupt.number
     finally:
         if not started:
+            if draft is not None:
+                draft.close()
             signals.__exit__(None, None, None)
             flag.close()
     return None
 
 
-def _start(config: pytest.Config, batch: Batch, flag: StopFlag, signals: StopSignals) -> None:
+def _begin(config: pytest.Config, draft: Draft) -> int | None:
+    """Say what there is to say before the machine is prepared; return the exit code when that is all."""
+    plan, options = draft.plan, draft.options
+    for notice in draft.reopened.notices if draft.reopened is not None else ():
+        print(f"atesor: {notice}", flush=True)  # noqa: T201 - an answer, and pytest's reporter does not exist yet
+    if not plan.cases:
+        if draft.reopened is not None:
+            ledger = draft.reopened.bundle.ledger
+            return decide_exit_code(plan.kind, (ledger.state(case.case_id) for case in ledger.selected))
+        say(f"{plan.source}: nothing is selected; nothing to do")
+        return 0
+    if options.max_cases is not None and len(plan.cases) > options.max_cases:
+        say(f"warning: {plan.source} has {len(plan.cases)} cases, more than the {options.max_cases} expected")
+    if config.option.collectonly:
+        register_tree(config, plan)
+        config.pluginmanager.register(ListingHooks(plan), "atesor-listing")
+        return None
+    if options.is_plan_only:
+        root = show_path(write_plan(draft).layout.root)
+        print(f"atesor: planned {len(plan.cases)} cases of {plan.source} in {root}", flush=True)  # noqa: T201 - the same
+        return 0
+    _warn_of_many(draft.workers)
+    return None
+
+
+def _start(
+    config: pytest.Config, batch: Batch, cases: tuple[Case, ...], flag: StopFlag, signals: StopSignals
+) -> None:
+    """Register what runs these cases of the batch."""
     controller = Controller(config, batch)
     session = controller.session
+    session.offer(cases)
     manager = config.pluginmanager
     manager.register(controller, "atesor-controller")
     manager.register(_Closing(batch, flag, signals), "atesor-closing")
+    tree = replace(session.plan, cases=cases)
     if batch.workers > 0:
         if config.option.maxworkerrestart is None:
             # Stock xdist gives up after four crashes per worker and drops what never ran.
             config.option.maxworkerrestart = str(len(session.plan.cases) + 4 * batch.workers)
-        register_tree(config, session.plan)
+        register_tree(config, tree)
         manager.register(XdistHooks(batch, session), "atesor-xdist")
     else:
-        register_worker(config, session.plan, batch.crew.give_orders("main"), flag, is_remote=False)
+        register_worker(config, tree, batch.crew.give_orders("main"), flag, is_remote=False)
 
     def on_stop(number: int) -> None:
         session.stop(f"stopped by {signal.Signals(number).name}", signal=number)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pytest_atesor.core.attempt import AttemptRecord
     from pytest_atesor.core.plan import Case
 
-__all__ = ["CaseText", "describe_failure", "list_properties"]
+__all__ = ["CaseText", "describe_failure", "list_earlier", "list_properties"]
 
 _LIMIT_BYTES: Final = 64 * 1024
 _HEAD_BYTES: Final = 2048
@@ -84,6 +84,11 @@ def describe_failure(record: AttemptRecord, log: str, tail: bytes | str = b"") -
     if output:
         lines += [_OUTPUT_HEADING, clip_output(output, _LIMIT_BYTES - _HEAD_BYTES, note=f"see {log}")]
     return clip_output("\n".join(lines), _LIMIT_BYTES, note=f"see {log}")
+
+
+def list_earlier(record: AttemptRecord, log: str) -> tuple[str, object]:
+    """Return the JUnit property of an attempt that was not the last: its verdict and where its log is."""
+    return f"attempt {record.attempt_id}", f"{format_verdict(record)}; log: {log}"
 
 
 def list_properties(case: Case, record: AttemptRecord | None, log: str) -> list[tuple[str, object]]:

@@ -1,8 +1,8 @@
 """Hooks that other plugins implement to extend a batch.
 
 A plugin or conftest.py implements them like any pytest hook, under the same names. They are called only in
-a batch run. Under pytest-xdist the runners are asked for in every worker, and what happened is told in the
-controller.
+a batch run. Under pytest-xdist the kinds are asked for in the controller, which plans; the runners in every
+worker; and what happened is told in the controller.
 """
 
 from __future__ import annotations
@@ -16,9 +16,15 @@ if TYPE_CHECKING:
 
     from pytest_atesor.core.attempt import AttemptRecord
     from pytest_atesor.core.plan import Case, Plan
+    from pytest_atesor.core.runspec import Kind
     from pytest_atesor.runners.interface import Runner
 
-__all__ = ["pytest_atesor_case_ended", "pytest_atesor_runners"]
+__all__ = ["pytest_atesor_case_ended", "pytest_atesor_kinds", "pytest_atesor_runners"]
+
+
+@pytest.hookspec
+def pytest_atesor_kinds(config: pytest.Config) -> Sequence[Kind]:  # type: ignore[empty-body]  # a specification
+    """Return more kinds of RunSpecs, each with the JSON Schema of its body; a runner belongs to each."""
 
 
 @pytest.hookspec

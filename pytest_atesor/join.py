@@ -7,25 +7,27 @@ orders.
 from __future__ import annotations
 
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_atesor.bench import Bench, NoBench, SandboxBench
 from pytest_atesor.bundle.clock import system_clock
 from pytest_atesor.bundle.layout import BundleLayout
+from pytest_atesor.bundle.lock import WorkerPresence
 from pytest_atesor.bundle.writer import read_plan
 from pytest_atesor.collection import WORKER_KEY
-from pytest_atesor.runners.port import PortRunner
+from pytest_atesor.kinds import gather_runners
 from pytest_atesor.runners.stop import KILL_NOW, TERMINATE, StopFlag
 from pytest_atesor.tree import TreeHooks, WorkerHooks
-from pytest_atesor.worker import KILL_CHILDREN, STOP_WORKER, Bench, NoBench, Orders, SandboxBench, Worker
+from pytest_atesor.worker import KILL_CHILDREN, STOP_WORKER, Orders, Worker
 
 if TYPE_CHECKING:
     from types import FrameType
 
     import pytest
 
-    from pytest_atesor.core.plan import Plan
-    from pytest_atesor.runners.interface import Runner
+    from pytest_atesor.core.plan import Json, Plan
 
 __all__ = ["join_batch", "register_tree", "register_worker"]
 
@@ -40,7 +42,14 @@ def join_batch(config: pytest.Config, raw: dict[str, Any]) -> None:
 
     for number in (STOP_WORKER, KILL_CHILDREN):
         signal.signal(number, stop)
-    plan = read_plan(BundleLayout(Path(orders.plan).parent))
+    layout = BundleLayout(Path(orders.plan).parent)
+    presence = WorkerPresence(layout.workers)
+    presence.take()
+    config.add_cleanup(presence.release)
+    plan = read_plan(layout)
+    if orders.case_ids is not None:
+        chosen = set(orders.case_ids)
+        plan = replace(plan, cases=tuple(case for case in plan.cases if case.case_id in chosen))
     register_worker(config, plan, orders, flag, is_remote=True)
 
 
@@ -55,30 +64,19 @@ def register_worker(
     config: pytest.Config, plan: Plan, orders: Orders, flag: StopFlag, *, is_remote: bool
 ) -> None:
     """Let this process run the plan's cases in the slot of its orders."""
+    retries: Json = orders.retry_environment
+    plan = replace(plan, settings={**plan.settings, "retry_environment": retries})
     register_tree(config, plan)
-    worker = Worker(plan, orders, _gather_runners(config), _make_bench(plan, orders), flag, system_clock())
+    worker = Worker(plan, orders, gather_runners(config), _make_bench(orders), flag, system_clock())
     config.stash[WORKER_KEY] = worker
     config.pluginmanager.register(WorkerHooks(worker, is_remote=is_remote), "atesor-worker")
 
 
-def _gather_runners(config: pytest.Config) -> dict[str, Runner]:
-    runners: list[Runner] = [PortRunner()]
-    for more in reversed(config.hook.pytest_atesor_runners(config=config)):
-        runners.extend(more)
-    return {runner.kind: runner for runner in runners}
-
-
-def _make_bench(plan: Plan, orders: Orders) -> Bench:
-    engine = str(plan.settings.get("engine", "none"))
-    if engine == "none":
+def _make_bench(orders: Orders) -> Bench:
+    if orders.engine == "none":
         return NoBench()
+    from pytest_atesor.sandbox.sandbox import Limits  # noqa: PLC0415 - the same
     from pytest_atesor.sandbox.select import select_engine  # noqa: PLC0415 - not needed without an engine
 
-    memory = plan.settings.get("memory_bytes")
-    return SandboxBench(
-        select_engine(engine),
-        orders.slot,
-        str(plan.settings["image"]),
-        Path(orders.state),
-        memory if isinstance(memory, int) else None,
-    )
+    limits = Limits(memory_bytes=orders.memory_bytes, pids=orders.pids, cpu_weight=orders.cpu_weight)
+    return SandboxBench(select_engine(orders.engine), orders.slot, orders.image, Path(orders.state), limits)

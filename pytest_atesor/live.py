@@ -12,8 +12,10 @@ import shlex
 from typing import TYPE_CHECKING, Any, Final
 
 from pytest_atesor.collection import RECORD_ATTRIBUTE
+from pytest_atesor.core.ledger import NotStarted, Running
 from pytest_atesor.core.outcome import Status
-from pytest_atesor.reports.events import format_ended, format_skipped, format_started
+from pytest_atesor.core.plan import BatchKind
+from pytest_atesor.reports.events import format_ended, format_retried, format_skipped, format_started
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,8 +71,13 @@ class LiveReport:
         """Show how an attempt ended."""
         self._ended += 1
         if self._shows_lines:
-            self._total = self._total or len(self._ledger.selected)
+            self._total = self._total or self._count_open() + 1
             self._write(format_ended(record, case.label, done=self._ended, total=self._total))
+
+    def case_retried(self, case: Case, record: AttemptRecord) -> None:
+        """Show how an attempt ended that does not end its case."""
+        if self._shows_lines:
+            self._write(format_retried(record, case.label))
 
     def cases_skipped(self, cases: tuple[Case, ...], reason: str) -> None:
         """Show in one line which cases will not start."""
@@ -105,7 +112,7 @@ class LiveReport:
         """Know the status of a report that carries no record."""
         self._known[nodeid] = record.status if record is not None else Status.SKIPPED
 
-    def summary(self, defects: Sequence[str]) -> None:
+    def summary(self, defects: Sequence[str], warnings: Sequence[str] = ()) -> None:
         """Print the table of all selected cases, the counts, the pass rate, and what went wrong besides."""
         from pytest_atesor.reports.table import format_report  # noqa: PLC0415 - rich, for the end only
 
@@ -114,17 +121,25 @@ class LiveReport:
         if terminal is None or self._verbosity < -1:
             return
         with contextlib.suppress(OSError):
-            terminal.write_sep("=", "packages")
+            is_list = self._ledger.plan.kind is BatchKind.PACKAGE_LIST
+            terminal.write_sep("=", "packages" if is_list else "cases")
             writer = self._config.get_terminal_writer()
             report = format_report(self._ledger, width=writer.fullwidth, color=writer.hasmarkup)
             for line in report.split("\n"):
                 terminal.write_line(line)
+            for warning in warnings:
+                terminal.write_line(f"atesor: {warning}")
             for defect in defects:
                 terminal.write_line(f"atesor: error: {defect}")
 
     @property
     def _terminal(self) -> Any:  # noqa: ANN401 - pytest's reporter has no public type
         return self._config.pluginmanager.getplugin("terminalreporter")
+
+    def _count_open(self) -> int:
+        """Return how many selected cases have not ended since; those of an earlier session are no news."""
+        states = self._ledger.states()
+        return sum(isinstance(states[case.case_id], NotStarted | Running) for case in self._ledger.selected)
 
     def _write(self, line: str) -> None:
         terminal = self._terminal

@@ -15,9 +15,11 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
+from pytest_atesor.core.limits import SlotLimits, parse_size
 from pytest_atesor.core.plan import Platform, Target
 from pytest_atesor.core.shards import Shard, parse_shard
 from pytest_atesor.errors import UsageError
+from pytest_atesor.option_table import LIST, MANIFEST, OPTIONS, RERUN, RESUME, Option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -51,137 +53,6 @@ _FALSE: Final = frozenset({"", "0", "false", "no", "off"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Option:
-    """One option. ``kind`` is "text" (the last value wins), "flag" or "list" (values add up, in order).
-
-    ``is_order`` says that it asks for something to be done now: it has no environment variable or ini key.
-    """
-
-    name: str
-    kind: Literal["text", "flag", "list"] = "text"
-    metavar: str | None = None
-    default: str = ""
-    help: str
-    is_order: bool = False
-
-    @property
-    def flag(self) -> str:
-        """The spelling on the command line."""
-        return f"--atesor-{self.name}"
-
-    @property
-    def dest(self) -> str:
-        """The attribute of pytest's option namespace, and the ini key."""
-        return f"atesor_{self.name.replace('-', '_')}"
-
-    @property
-    def env(self) -> str:
-        """The environment variable."""
-        return self.dest.upper()
-
-
-LIST: Final = Option(
-    name="list",
-    metavar="NAME|PATH",
-    help="Run this package list as a batch: a bare NAME is packages/NAME.json of the rootdir, else the "
-    "plugin's own list of that name; a value with a slash or ending in .json is a path",
-)
-
-MANIFEST: Final = Option(
-    name="manifest",
-    metavar="PATH",
-    is_order=True,
-    help="Run this batch manifest; the same as naming it as a path, and never taken for a test",
-)
-RESUME: Final = Option(
-    name="resume",
-    metavar="DIR",
-    is_order=True,
-    help="Go on with the batch whose bundle is DIR: run its cases that have no outcome yet",
-)
-RERUN: Final = Option(
-    name="rerun",
-    metavar="DIR",
-    is_order=True,
-    help="Run cases of the bundle DIR again, as new attempts; needs one of the three that follow",
-)
-
-OPTIONS: Final = (
-    LIST,
-    MANIFEST,
-    Option(
-        name="platform",
-        metavar="NAME",
-        default=Platform.DEBIAN.value,
-        help="Distribution of the sandboxes: alpine, debian or ubuntu",
-    ),
-    Option(
-        name="target",
-        metavar="NAME",
-        default=Target.QEMU.value,
-        help="Where builds run: qemu (emulated on this machine) or native (a riscv64 machine)",
-    ),
-    Option(
-        name="engine",
-        metavar="NAME",
-        default="auto",
-        help="Container engine: auto, docker, podman, or none when the agent brings its own sandbox",
-    ),
-    Option(
-        name="agent",
-        metavar="CMD",
-        help="Program that ports one package, in place of the built-in one; same flags, same exit codes",
-    ),
-    Option(name="package", kind="flag", help="Ask every agent to package what it built"),
-    Option(name="shard-index", metavar="I", help="Run only shard I, counted from 0; needs the total"),
-    Option(name="shard-total", metavar="N", help="Cut the list into N contiguous shards; 1: no sharding"),
-    Option(
-        name="only",
-        kind="list",
-        metavar="NAME|@FILE",
-        help="Run only the package of this exact name, or those in FILE, one name a line; repeatable",
-    ),
-    Option(
-        name="output-root",
-        metavar="DIR",
-        default="runs/batches",
-        help="Directory of the bundles, relative to the rootdir",
-    ),
-    Option(name="batch-id", metavar="ID", help="Name of the bundle; without it, the list and the time"),
-    Option(
-        name="profile-root",
-        metavar="DIR",
-        help="Directory that the imports of RunSpecs count from; without it, the manifest's own",
-    ),
-    Option(name="max-cases", metavar="N", help="Warn when a batch has more cases than this"),
-    Option(name="write-summary-csv", kind="flag", help="Write batch_summary.csv too"),
-    Option(
-        name="plan-only",
-        kind="flag",
-        is_order=True,
-        help="Write the bundle with its frozen plan and run nothing",
-    ),
-    RESUME,
-    Option(
-        name="retry-failed",
-        kind="flag",
-        is_order=True,
-        help="With the resume of a bundle: run what ended as anything but PASS again too",
-    ),
-    RERUN,
-    Option(name="rerun-failed", kind="flag", is_order=True, help="Rerun what ended as anything but PASS"),
-    Option(
-        name="rerun-case",
-        kind="list",
-        metavar="CASE",
-        is_order=True,
-        help="Rerun the case of this id or label; repeatable",
-    ),
-    Option(name="rerun-all", kind="flag", is_order=True, help="Rerun every case of the plan"),
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """What the user wants, checked and typed. ``agent`` is the split command, None for the built-in agent.
 
@@ -203,6 +74,9 @@ class Options:
     max_cases: int | None
     write_csv: bool
     is_plan_only: bool
+    limits: SlotLimits
+    retry_environment: int
+    has_breaker: bool
     dotenv: Mapping[str, str]
     given: frozenset[str]
 
@@ -362,6 +236,13 @@ def read_options(config: pytest.Config, environ: Mapping[str, str]) -> Options:
         max_cases=_parse_number(values["max-cases"], "largest number of cases"),
         write_csv=any(_parse_flag(value) for value in values["write-summary-csv"]),
         is_plan_only=bool(values["plan-only"]),
+        limits=SlotLimits(
+            memory_bytes=_parse_size(values["slot-memory"], "slot memory"),
+            pids=_parse_count(values["slot-pids"], "number of processes", least=64),
+            cpu_weight=_parse_count(values["slot-cpu-weight"], "CPU weight", least=2),
+        ),
+        retry_environment=_parse_count(values["retry-environment"], "number of retries", least=0),
+        has_breaker=not any(_parse_flag(value) for value in values["no-breaker"]),
         given=frozenset(option.name for option in OPTIONS if config.getoption(option.dest) is not None),
         dotenv={name: text for name, text in dotenv.items() if name not in environ},
     )
@@ -438,6 +319,24 @@ def _parse_number(values: Sequence[_Value], what: str) -> int | None:
     if not re.fullmatch(r"-?[0-9]{1,9}", text):
         raise UsageError(f"bad {what} {text!r} from {origin}; use a whole number")
     return int(text)
+
+
+def _parse_count(values: Sequence[_Value], what: str, *, least: int) -> int:
+    number = _parse_number(values, what)
+    if number is None or number < least:
+        text, origin = values[-1]
+        raise UsageError(f"bad {what} {text!r} from {origin}; use a whole number of at least {least}")
+    return number
+
+
+def _parse_size(values: Sequence[_Value], what: str) -> int | None:
+    if not values:
+        return None
+    text, origin = values[-1]
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise UsageError(f"bad {what} {text!r} from {origin}: {error}") from None
 
 
 def _expand_only(value: _Value, *, directory: Path) -> tuple[str, ...]:

@@ -6,32 +6,32 @@ last the bundle is written. Each step raises the error that names what to do.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import platform as host_platform
 import shutil
 import sys
-import time
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import psutil
 
-from pytest_atesor import __version__
 from pytest_atesor.bundle.clock import system_clock
-from pytest_atesor.bundle.files import check_writable
+from pytest_atesor.bundle.files import check_file_writable, check_writable
 from pytest_atesor.bundle.lock import Holder
 from pytest_atesor.bundle.writer import Bundle
-from pytest_atesor.core.names import check_name, make_batch_id
-from pytest_atesor.core.package_list import parse_package_list
+from pytest_atesor.core.limits import share_memory
 from pytest_atesor.core.plan import Target
-from pytest_atesor.core.planning import describe_input, plan_package_list
 from pytest_atesor.crew import Crew
-from pytest_atesor.errors import BadInputError, SandboxError, SetupError, UsageError
-from pytest_atesor.options import read_options
+from pytest_atesor.drafting import plan_input
+from pytest_atesor.errors import SetupError, UsageError
+from pytest_atesor.history import History
+from pytest_atesor.kinds import gather_kinds
+from pytest_atesor.leasing import clear_slot, lease_slots, reap_strays
+from pytest_atesor.options import find_reopen, read_options
+from pytest_atesor.reopening import freeze_options, list_cases, read_frozen, reopen
 from pytest_atesor.request import find_list_file, find_request
-from pytest_atesor.sandbox.slots import lease_slot, state_directory
+from pytest_atesor.sandbox.slots import state_directory
 from pytest_atesor.worker import Orders
 
 if TYPE_CHECKING:
@@ -42,25 +42,34 @@ if TYPE_CHECKING:
 
     from pytest_atesor.core.clock import Clock
     from pytest_atesor.core.plan import Json, Plan
-    from pytest_atesor.options import Options
-    from pytest_atesor.request import ListFile
+    from pytest_atesor.options import Options, ReopenOptions
+    from pytest_atesor.reopening import Reopened
     from pytest_atesor.sandbox.interface import Engine
-    from pytest_atesor.sandbox.slots import SlotLease
     from pytest_atesor.signals import ProcessBook
 
-__all__ = ["LOG_DIRECTORY", "Batch", "Draft", "count_workers", "make_batch", "make_draft"]
+__all__ = ["LOG_DIRECTORY", "Batch", "Draft", "count_workers", "make_batch", "make_draft", "write_plan"]
 
 LOG_DIRECTORY: Final = "output/batch_logs"
-_LEAST_MEMORY_BYTES: Final = 512 * 1024**2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A batch that was checked and planned; nothing is created yet. ``workers`` of 0: in this process."""
+    """A batch that was checked and planned; nothing is created yet. ``workers`` of 0: in this process.
+
+    ``plan`` has the cases that are to run. ``reopened`` is the bundle of a batch that goes on, locked;
+    ``sandboxed`` names the kinds of cases that need a sandbox.
+    """
 
     plan: Plan
     options: Options
     workers: int
+    sandboxed: tuple[str, ...]
+    reopened: Reopened | None = None
+
+    def close(self) -> None:
+        """Give a reopened bundle back; the second time does nothing."""
+        if self.reopened is not None:
+            self.reopened.bundle.close()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +80,9 @@ class Batch:
     crew: Crew
     clock: Clock
     workers: int
+    engine: Engine | None
+    history: History
+    has_breaker: bool
 
     def close(self) -> None:
         """Give slots and bundle back; the second time does nothing."""
@@ -81,26 +93,69 @@ class Batch:
 def make_draft(config: pytest.Config, environ: Mapping[str, str]) -> Draft | None:
     """Read and check everything that the user gave; None when no batch was asked for.
 
-    Raises UsageError, BadInputError or SetupError. Creates nothing.
+    Raises UsageError, BadInputError or SetupError. Creates nothing; a bundle that goes on is locked, and what
+    was left behind in it put right.
     """
+    wish = find_reopen(config)
+    if wish is not None:
+        return _draft_again(wish, config, environ)
     request = find_request(config, environ)
     if request is None:
         return None
     options = read_options(config, environ)
-    rootdir = config.rootpath
-    list_file = request.list_file or find_list_file(
-        options.package_list or "", rootdir=rootdir, directory=config.invocation_params.dir
+    file = request.list_file or find_list_file(
+        options.package_list or "", rootdir=config.rootpath, directory=config.invocation_params.dir
     )
-    names = (*request.names, *options.only)
-    if names and options.shard is not None:
-        raise UsageError("package names and a shard exclude each other; drop the names, or the shard")
+    _refuse_set_up_only(config)
+    workers = count_workers(config)
+    plan = plan_input(file, (*request.names, *options.only), options, config, workers)
+    draft = _make_draft(plan, options, workers, config)
+    if not config.option.collectonly:
+        _check_machine(config, draft)
+    return draft
+
+
+def _draft_again(wish: ReopenOptions, config: pytest.Config, environ: Mapping[str, str]) -> Draft:
+    if config.args_source is config.ArgsSource.ARGS:
+        raise UsageError(
+            f"a bundle that goes on has its own cases, and {config.args[0]!r} is none; drop it, or use -k"
+        )
+    _refuse_set_up_only(config)
+    plan = read_frozen(wish)
+    options = freeze_options(read_options(config, environ), plan, wish, config.rootpath)
+    draft = _make_draft(plan, options, count_workers(config), config)
+    if config.option.collectonly:
+        return replace(draft, plan=replace(plan, cases=list_cases(wish)))
+    _check_machine(config, draft)
+    clock = system_clock()
+    wait = partial(_show_progress, "waiting for the workers of a killed run to end")
+    reopened = reopen(wish, _make_holder(clock), clock, config.rootpath, wait)
+    return replace(draft, plan=replace(plan, cases=reopened.cases), reopened=reopened)
+
+
+def _make_draft(plan: Plan, options: Options, workers: int, config: pytest.Config) -> Draft:
+    kinds = gather_kinds(config)
+    used = sorted({case.kind for case in plan.cases})
+    for name in used:
+        if name not in kinds:
+            raise SetupError(f"the plan has cases of kind {name!r}, which no plugin here brings; install it")
+    sandboxed = tuple(name for name in used if kinds[name].needs_sandbox)
+    if used and not sandboxed:
+        options = replace(options, engine="none")
+        plan = replace(plan, settings={**plan.settings, "engine": "none"})
+    return Draft(plan=plan, options=options, workers=workers, sandboxed=sandboxed)
+
+
+def _refuse_set_up_only(config: pytest.Config) -> None:
     if config.getoption("setuponly", None) or config.getoption("setupplan", None):
         raise UsageError("--setup-only and --setup-plan run no case of a batch; use --collect-only")
-    workers = count_workers(config)
-    plan = _read_plan(list_file, names, options, workers)
-    if not config.option.collectonly:
-        _check_machine(config, options, plan)
-    return Draft(plan=plan, options=options, workers=workers)
+
+
+def write_plan(draft: Draft) -> Bundle:
+    """Write the bundle of a batch that is only planned, and close it. Raises BundleError."""
+    bundle = _create_bundle(draft, draft.plan)
+    bundle.close()
+    return bundle
 
 
 def make_batch(
@@ -111,15 +166,20 @@ def make_batch(
     state = state_directory(environ)
     settings: dict[str, Json] = dict(draft.plan.settings)
     engine = _prepare_engine(draft, state, settings)
+    history = History(state, draft.plan)
+    settings["expected_s"] = cast("Json", history.expect())
+    settings["retry_environment"] = draft.options.retry_environment
+    for warning in history.warnings:
+        _show_progress(warning)
     slots = max(1, draft.workers)
-    leases = _lease(draft.plan, state, engine, slots)
+    leases = lease_slots(state, draft.plan.platform, engine, slots)
+    for name in reap_strays(engine):
+        _show_progress(f"removed {name}, the sandbox of a batch that was killed")
     try:
-        bundle = Bundle.create(
-            draft.options.output_root,
-            replace(draft.plan, settings=settings),
-            holder=Holder(host=host_platform.node(), pid=os.getpid(), started_at=clock.now()),
-            clock=clock,
-            exact=draft.options.batch_id is not None,
+        bundle = (
+            _create_bundle(draft, replace(draft.plan, settings=settings))
+            if draft.reopened is None
+            else draft.reopened.bundle
         )
     except BaseException:
         for lease in leases:
@@ -133,9 +193,25 @@ def make_batch(
         state=str(state),
         log_directory=str(config.rootpath / LOG_DIRECTORY),
         environment=dict(draft.options.dotenv),
+        case_ids=None if draft.reopened is None else [case.case_id for case in draft.plan.cases],
+        sandboxed=list(draft.sandboxed),
+        engine=str(settings["engine"]),
+        image=str(settings.get("image", "")),
+        memory_bytes=cast("int | None", settings.get("memory_bytes")),
+        pids=draft.options.limits.pids,
+        cpu_weight=draft.options.limits.cpu_weight,
+        retry_environment=draft.options.retry_environment,
     )
-    crew = Crew(leases, orders, processes, partial(_clear_slot, engine))
-    return Batch(bundle=bundle, crew=crew, clock=clock, workers=draft.workers)
+    crew = Crew(leases, orders, processes, partial(clear_slot, engine))
+    return Batch(
+        bundle=bundle,
+        crew=crew,
+        clock=clock,
+        workers=draft.workers,
+        engine=engine,
+        history=history,
+        has_breaker=draft.options.has_breaker,
+    )
 
 
 def count_workers(config: pytest.Config) -> int:
@@ -159,57 +235,34 @@ def count_workers(config: pytest.Config) -> int:
     return total
 
 
-def _read_plan(list_file: ListFile, names: tuple[str, ...], options: Options, workers: int) -> Plan:
-    shown = list_file.source
-    try:
-        data = list_file.path.read_bytes()
-    except OSError as error:
-        raise BadInputError(f"cannot read the package list {list_file.path}: {error.strerror}") from error
-    package_list = parse_package_list(data, shown)
-    return plan_package_list(
-        package_list,
-        batch_id=_choose_batch_id(list_file, options),
-        name=list_file.name,
-        source=shown,
-        platform=options.platform,
-        target=options.target,
-        only=names,
-        shard=options.shard,
-        inputs=(describe_input(shown, data),),
-        settings={
-            "engine": options.engine,
-            "agent": list(options.agent) if options.agent is not None else None,
-            "package": options.package,
-            "workers": max(1, workers),
-            "version": __version__,
-        },
-        created_at=system_clock().now(),
+def _create_bundle(draft: Draft, plan: Plan) -> Bundle:
+    clock = system_clock()
+    return Bundle.create(
+        draft.options.output_root,
+        plan,
+        holder=_make_holder(clock),
+        clock=clock,
+        exact=draft.options.batch_id is not None,
     )
 
 
-def _choose_batch_id(list_file: ListFile, options: Options) -> str:
-    if options.batch_id is None:
-        return make_batch_id(list_file.name, time.strftime("%Y%m%d-%H%M%S"))
-    try:
-        batch_id = check_name(options.batch_id)
-    except ValueError as error:
-        raise UsageError(f"bad batch id {options.batch_id!r}: {error}") from None
-    taken = options.output_root / batch_id
-    if taken.exists():
-        raise UsageError(f"batch id {batch_id!r} is taken: {taken} exists; choose another")
-    return batch_id
+def _make_holder(clock: Clock) -> Holder:
+    return Holder(host=host_platform.node(), pid=os.getpid(), started_at=clock.now())
 
 
-def _check_machine(config: pytest.Config, options: Options, plan: Plan) -> None:
-    if plan.target is Target.NATIVE:
-        raise SetupError("native target: not available in this version; use --atesor-target qemu")
-    if options.agent is not None and not _can_run(options.agent[0], config.rootpath):
-        raise SetupError(f"the agent {options.agent[0]!r} is no program that can be run; check the path")
+def _check_machine(config: pytest.Config, draft: Draft) -> None:
+    options = draft.options
     check_writable(options.output_root, "the output root")
+    if options.is_plan_only:
+        return
+    if draft.plan.target is Target.NATIVE:
+        raise SetupError("native target: not available in this version; use --atesor-target qemu")
+    if draft.sandboxed and options.agent is not None and not _can_run(options.agent[0], config.rootpath):
+        raise SetupError(f"the agent {options.agent[0]!r} is no program that can be run; check the path")
     check_writable(config.rootpath / LOG_DIRECTORY, "the log directory")
     junit: Any = config.getoption("xmlpath", None)
     if junit:
-        check_writable((config.invocation_params.dir / str(junit)).parent, "the directory of the JUnit file")
+        check_file_writable(config.invocation_params.dir / str(junit), "the JUnit file")
 
 
 def _can_run(program: str, rootdir: Path) -> bool:
@@ -220,6 +273,7 @@ def _can_run(program: str, rootdir: Path) -> bool:
 def _prepare_engine(draft: Draft, state: Path, settings: dict[str, Json]) -> Engine | None:
     """Choose and check the engine and make the image, and put down in ``settings`` what was found."""
     if draft.options.engine == "none":
+        settings["engine"] = "none"
         return None
     from pytest_atesor.sandbox.image import ensure_image  # noqa: PLC0415 - not needed without an engine
     from pytest_atesor.sandbox.preflight import run_preflight  # noqa: PLC0415 - the same
@@ -229,36 +283,11 @@ def _prepare_engine(draft: Draft, state: Path, settings: dict[str, Json]) -> Eng
     engine = select_engine(draft.options.engine)
     info = run_preflight(engine, plan.platform, plan.target, state=state)
     image = ensure_image(engine, plan.platform, state=state, progress=_show_progress)
-    memory = max(_LEAST_MEMORY_BYTES, psutil.virtual_memory().total // max(1, draft.workers))
+    limits = draft.options.limits
+    memory = limits.memory_bytes or share_memory(psutil.virtual_memory().total, draft.workers)
     settings.update(engine=engine.name, engine_version=info.version, image=image, memory_bytes=memory)
+    settings.update(pids=limits.pids, cpu_weight=limits.cpu_weight)
     return engine
-
-
-def _lease(plan: Plan, state: Path, engine: Engine | None, count: int) -> list[SlotLease]:
-    """Lease slots and clear them of what a killed batch may have left."""
-    from pytest_atesor.sandbox.interface import Foreign  # noqa: PLC0415 - not needed without an engine
-
-    def is_foreign(name: str) -> bool:
-        return engine is not None and isinstance(engine.state(name), Foreign)
-
-    leases: list[SlotLease] = []
-    try:
-        for _ in range(count):
-            first = leases[-1].number + 1 if leases else 1
-            leases.append(lease_slot(state, plan.platform, range(first, 1000), is_foreign=is_foreign))
-            _clear_slot(engine, leases[-1].name)
-    except BaseException:
-        for lease in leases:
-            lease.release()
-        raise
-    return leases
-
-
-def _clear_slot(engine: Engine | None, name: str) -> None:
-    """Remove the sandbox of a slot that is ours. What cannot be removed fails the next case there, loudly."""
-    if engine is not None:
-        with contextlib.suppress(SandboxError):
-            engine.remove(name)
 
 
 def _show_progress(line: str) -> None:

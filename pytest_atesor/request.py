@@ -1,39 +1,55 @@
-"""What the user asked for: which package list and which of its packages, or an ordinary pytest run.
+"""What the user asked for: which package list or manifest and which of its cases, or an ordinary pytest run.
 
-A batch is asked for by ``--atesor-list`` (or its environment variable or ini key, when no path is given) or
-by naming a package-list file as an argument. Only one list makes a batch, and ordinary test paths beside it
-are refused. The list is found here, not read.
+A batch is asked for by ``--atesor-list`` (or its environment variable or ini key, when no path is given), by
+``--atesor-manifest``, or by naming a package list or a manifest as an argument. Only one of them makes a
+batch, and ordinary test paths beside it are refused. The input is found here, not read.
 """
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest_atesor
 from pytest_atesor.errors import BadInputError, UsageError
-from pytest_atesor.options import LIST, find_list_setting
+from pytest_atesor.options import LIST, find_list_setting, find_manifest, has_order
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import pytest
 
-__all__ = ["ListFile", "Request", "find_list_file", "find_request", "has_request", "shipped_directories"]
+__all__ = [
+    "ListFile",
+    "Request",
+    "find_list_file",
+    "find_request",
+    "has_request",
+    "is_package_list",
+    "shipped_directories",
+]
 
 _SUFFIX: Final = ".json"
+_MANIFEST_SUFFIXES: Final = (".json", ".yaml", ".yml")
+# Single RunSpecs and sweeps too: planning refuses them with better words than pytest has for a strange path.
+_MANIFEST_SIGNS: Final = (b"batch_v", b"runspec_v", b"sweep_v")
+_LIST_SIGNS: Final = (b'"$schema_version"', b'"packages"')
 _SNIFF_BYTES: Final = 65536
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListFile:
-    """A package list on disk: its file, the path shown in node ids ("packages/smoke.json"), its name."""
+    """A package list or manifest on disk.
+
+    Its file, the path shown in node ids ("packages/smoke.json"), its name.
+    """
 
     path: Path
     source: str
     name: str
+    is_manifest: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +65,12 @@ class Request:
 
 def has_request(config: pytest.Config, environ: Mapping[str, str]) -> bool:
     """Say cheaply whether this session may be a batch; :func:`find_request` decides."""
-    return find_list_setting(config, environ) is not None or any(
-        _split_argument(argument)[0].endswith(_SUFFIX) for argument in _path_arguments(config)
+    return (
+        has_order(config)
+        or find_list_setting(config, environ) is not None
+        or any(
+            _split_argument(argument)[0].endswith(_MANIFEST_SUFFIXES) for argument in _path_arguments(config)
+        )
     )
 
 
@@ -58,14 +78,19 @@ def find_request(config: pytest.Config, environ: Mapping[str, str]) -> Request |
     """Return the batch that was asked for, None when this is an ordinary pytest run.
 
     Raises UsageError for several lists, or test paths beside a list, and BadInputError for a missing list.
+    Bundles that go on are not found here.
     """
     setting = find_list_setting(config, environ)
+    manifest = find_manifest(config)
     claims = [(argument, *_claim(argument, config)) for argument in _path_arguments(config)]
     lists = [(file, name) for _, file, name in claims if file is not None]
     strangers = [argument for argument, file, _ in claims if file is None]
+    if manifest is not None:
+        lists.insert(0, (_find_manifest_file(manifest, config), ""))
     if strangers and (lists or setting == "flag"):
         raise UsageError(
-            f"a batch runs its package list only, and {strangers[0]!r} is none; drop it, or start two runs"
+            f"a batch runs its package list or manifest only, and {strangers[0]!r} is none;"
+            " drop it, or start two runs"
         )
     if not lists:
         return None if setting is None or strangers else Request(list_file=None, names=())
@@ -76,7 +101,9 @@ def find_request(config: pytest.Config, environ: Mapping[str, str]) -> Request |
         files.add(named.path.resolve())
     if len(files) > 1:
         shown = ", ".join(sorted(str(path) for path in files))
-        raise UsageError(f"one batch runs one package list, and several were named: {shown}; start two runs")
+        raise UsageError(
+            f"one batch runs one package list or manifest, and several were named: {shown}; start two runs"
+        )
     whole = any(not name for _, name in lists)
     return Request(list_file=lists[0][0], names=() if whole else tuple(name for _, name in lists))
 
@@ -113,6 +140,14 @@ def shipped_directories() -> tuple[Path, ...]:
     return (*installed, checkout / "packages") if (checkout / "pyproject.toml").is_file() else installed
 
 
+def is_package_list(value: str) -> bool:
+    """Say whether a value names a package list: by its bare name, or a file with the signs of one."""
+    path = Path(value)
+    if path.suffix in _MANIFEST_SUFFIXES or "/" in value or path.is_file():
+        return path.suffix == _SUFFIX and _has_sign(path, _LIST_SIGNS)
+    return True
+
+
 def _path_arguments(config: pytest.Config) -> list[str]:
     return list(config.args) if config.args_source is config.ArgsSource.ARGS else []
 
@@ -125,17 +160,21 @@ def _split_argument(argument: str) -> tuple[str, str]:
 def _claim(argument: str, config: pytest.Config) -> tuple[ListFile | None, str]:
     """Take an argument for a package list, or leave it to pytest."""
     text, name = _split_argument(argument)
-    if not text.endswith(_SUFFIX):
+    if not text.endswith(_MANIFEST_SUFFIXES):
         return None, name
     directory = config.invocation_params.dir
     path = directory / text
+    if path.is_file() and _has_sign(path, _MANIFEST_SIGNS):
+        return replace(_describe(path, config.rootpath), is_manifest=True), name
+    if not text.endswith(_SUFFIX):
+        return None, name
     if not path.exists():
         # A node id of a list that this rootdir does not have: "packages/smoke.json::zlib" of the plugin's
         # own.
         if Path(text).parent == Path("packages"):
             return find_list_file(Path(text).stem, rootdir=config.rootpath, directory=directory), name
         raise BadInputError(f"no package list at {text!r} ({path}); check the path")
-    if path.is_file() and (_stands_in_packages(path, config.rootpath) or _looks_like_list(path)):
+    if path.is_file() and (_stands_in_packages(path, config.rootpath) or _has_sign(path, _LIST_SIGNS)):
         return _describe(path, config.rootpath), name
     return None, name
 
@@ -144,13 +183,20 @@ def _stands_in_packages(path: Path, rootdir: Path) -> bool:
     return path.parent.resolve() == (rootdir / "packages").resolve()
 
 
-def _looks_like_list(path: Path) -> bool:
+def _has_sign(path: Path, signs: tuple[bytes, ...]) -> bool:
     try:
         with path.open("rb") as file:
             head = file.read(_SNIFF_BYTES)
     except OSError:
         return False
-    return b'"$schema_version"' in head or b'"packages"' in head
+    return any(sign in head for sign in signs)
+
+
+def _find_manifest_file(value: str, config: pytest.Config) -> ListFile:
+    path = config.invocation_params.dir / value
+    if not path.is_file():
+        raise BadInputError(f"no manifest at {value!r} ({path}); check the path")
+    return replace(_describe(path, config.rootpath), is_manifest=True)
 
 
 def _describe(path: Path, rootdir: Path) -> ListFile:

@@ -48,6 +48,9 @@ class Observer(Protocol):
     def case_ended(self, case: Case, record: AttemptRecord) -> None:
         """Learn that an attempt has its record."""
 
+    def case_retried(self, case: Case, record: AttemptRecord) -> None:
+        """Learn that an attempt has its record, and that another one follows at once."""
+
     def case_lost(self, case: Case, record: AttemptRecord) -> None:
         """Learn that an attempt ended without its worker's report; ``record`` stands for it."""
 
@@ -68,6 +71,7 @@ class BatchSession:
         self._observer = observer
         self._clock = clock
         self._cases = {f"{bundle.plan.source}::{case.label}": case for case in bundle.plan.cases}
+        self._offered = tuple(self._cases)
         self._queue: CaseQueue | None = None
         self._nodes: dict[str, object] = {}
         self._served: set[str] = set()
@@ -114,6 +118,10 @@ class BatchSession:
     def begin(self, *, host: str, pid: int, version: str, workers: int) -> None:
         """Write down who runs the batch."""
         self._record(BatchStarted(at=self._clock.now(), host=host, pid=pid, version=version, workers=workers))
+
+    def offer(self, cases: Sequence[Case]) -> None:
+        """Take the cases that this session may select from, when they are not all of the plan."""
+        self._offered = tuple(self.nodeid(case) for case in cases)
 
     # The scheduler's board.
 
@@ -167,7 +175,8 @@ class BatchSession:
         attempts = self._open_attempts(case)
         if attempts:
             for attempt_id in attempts:
-                self._settle(case, attempt_id, f"worker {worker} died while the case ran")
+                is_last = attempt_id == attempts[-1]
+                self._settle(case, attempt_id, f"worker {worker} died while the case ran", is_last=is_last)
         elif self.is_open(nodeid):
             self._refused[nodeid] = self._refused.get(nodeid, 0) + 1
             if self._refused[nodeid] < _NEVER_STARTED_LIMIT:
@@ -200,6 +209,12 @@ class BatchSession:
         self._record(AttemptEnded(at=self._clock.now(), record=record))
         self._observer.case_ended(self._cases[nodeid], record)
 
+    def attempt_retried(self, nodeid: str, record: AttemptRecord, begun: Mapping[str, str]) -> None:
+        """Take the record of an attempt that is made again, and the news of the next one."""
+        self._record(AttemptEnded(at=self._clock.now(), record=record))
+        self._observer.case_retried(self._cases[nodeid], record)
+        self.attempt_began(nodeid, begun)
+
     # The end.
 
     def stop(self, reason: str, cause: Cause = Cause.INTERRUPTED, signal: int | None = None) -> None:
@@ -215,7 +230,7 @@ class BatchSession:
         ``reason`` stands in when nothing told the batch to stop.
         """
         if self._queue is None and self._stop is not None:
-            self.set_selection(tuple(self._cases))
+            self.set_selection(self._offered)
         ledger = self._bundle.ledger
         for case in ledger.selected:
             for attempt_id in self._open_attempts(case):
@@ -274,7 +289,7 @@ class BatchSession:
                 )
             )
 
-    def _settle(self, case: Case, attempt_id: str, reason: str) -> None:
+    def _settle(self, case: Case, attempt_id: str, reason: str, *, is_last: bool = True) -> None:
         """Adopt the record that a dead worker left, or charge the attempt without one."""
         try:
             record = read_attempt(self._bundle.layout.attempt(case.case_id, attempt_id))
@@ -285,7 +300,10 @@ class BatchSession:
             self._lose(case, attempt_id, cause, reason)
         else:
             self._record(AttemptEnded(at=self._clock.now(), record=record, adopted=True))
-            self._observer.case_lost(case, record)
+            if is_last:
+                self._observer.case_lost(case, record)
+            else:
+                self._observer.case_retried(case, record)
 
     def _lose(self, case: Case, attempt_id: str, cause: Cause, reason: str) -> None:
         self._record(

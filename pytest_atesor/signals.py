@@ -79,7 +79,8 @@ class ProcessBook:
 class StopSignals:
     """Handlers for INT, TERM and HUP; the former handlers come back on leaving. For the main thread.
 
-    Until :meth:`watch` is called a signal raises SetupInterrupted. From then on the first one calls
+    Until :meth:`watch` is called the first signal raises SetupInterrupted and a later one ends the process, so
+    that none arrives in the middle of the clean-up. From then on the first one calls
     ``on_stop`` with its number, raises ``flag`` to TERMINATE and tells the workers; a later one raises it
     to KILL_NOW, tells the workers, and ends this process for good when the orderly end takes more than
     three seconds.
@@ -111,14 +112,21 @@ class StopSignals:
     def _handle(self, number: int, _frame: FrameType | None) -> None:
         now = time.monotonic()
         if self._on_stop is None:
-            raise SetupInterrupted(number)
-        if self._first is None:
+            self._interrupt_setup(number, now)
+        elif self._first is None:
             self._first = (number, now)
             self._on_stop(number)
             self._flag.raise_to(TERMINATE)
             self._workers.send(STOP_WORKER)
         elif now - self._first[1] >= _DEBOUNCE_S:
             self._insist(self._first[0])
+
+    def _interrupt_setup(self, number: int, now: float) -> None:
+        if self._first is None:
+            self._first = (number, now)
+            raise SetupInterrupted(number)
+        if now - self._first[1] >= _DEBOUNCE_S:
+            os._exit(128 + number)  # the clean-up after the first one takes too long for the user
 
     def _insist(self, number: int) -> None:
         is_new = self._flag.level < KILL_NOW

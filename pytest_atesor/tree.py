@@ -51,9 +51,11 @@ class TreeHooks:
         last = len(ranks)
         items.sort(key=lambda item: ranks[item.case.case_id] if isinstance(item, CaseItem) else last)
         if config.pluginmanager.hasplugin("timeout"):
+            retries = self._plan.settings.get("retry_environment")
+            attempts = 1 + (retries if isinstance(retries, int) else 1)
             for item in items:
                 if isinstance(item, CaseItem):
-                    item.add_marker(pytest.mark.timeout(item.case.timeout_s + _TIMEOUT_MARGIN_S))
+                    item.add_marker(pytest.mark.timeout(attempts * (item.case.timeout_s + _TIMEOUT_MARGIN_S)))
 
 
 class ListingHooks:

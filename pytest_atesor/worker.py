@@ -13,9 +13,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
+from pytest_atesor.bench import NoBench
 from pytest_atesor.bundle.attempts import create_attempt, write_attempt
 from pytest_atesor.bundle.layout import BundleLayout, link_log
 from pytest_atesor.core.attempt import AttemptRecord
+from pytest_atesor.core.breaker import is_environment
+from pytest_atesor.core.environment import judge_failure
 from pytest_atesor.core.outcome import Cause, Status
 from pytest_atesor.core.text import sanitize_line
 from pytest_atesor.errors import BundleError, SandboxError
@@ -26,21 +29,18 @@ from pytest_atesor.runners.port import DEFAULT_AGENT
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pytest_atesor.bench import Bench
     from pytest_atesor.bundle.layout import AttemptLayout
     from pytest_atesor.core.clock import Clock
     from pytest_atesor.core.plan import Case, Json, Plan
     from pytest_atesor.runners.interface import Runner
     from pytest_atesor.runners.stop import StopSignal
-    from pytest_atesor.sandbox.interface import Engine
 
 __all__ = [
     "KILL_CHILDREN",
     "STOP_WORKER",
-    "Bench",
     "CaseEnd",
-    "NoBench",
     "Orders",
-    "SandboxBench",
     "Worker",
     "read_tail",
     "show_path",
@@ -61,7 +61,10 @@ class Orders:
     """What the controller tells a worker: builtins only, so that they cross the channel.
 
     ``plan`` is the path of the frozen plan, ``slot`` the leased container name, ``environment`` what
-    ``.env`` adds to the agents' environment, ``log_directory`` where the log links go.
+    ``.env`` adds to the agents' environment, ``log_directory`` where the log links go. ``case_ids`` are the
+    cases of this session, None for all of the plan. Cases of the kinds in ``sandboxed`` run in a sandbox of
+    ``engine`` made from ``image``, with those limits. ``retry_environment`` is how often an attempt that
+    failed for the environment's sake is made again.
     """
 
     plan: str
@@ -71,48 +74,18 @@ class Orders:
     state: str
     log_directory: str
     environment: dict[str, str]
+    case_ids: list[str] | None
+    sandboxed: list[str]
+    engine: str
+    image: str
+    memory_bytes: int | None
+    pids: int
+    cpu_weight: int
+    retry_environment: int
 
     def dump(self) -> dict[str, object]:
         """Return the orders as builtins."""
         return asdict(self)
-
-
-class Bench:
-    """Where cases run: made ready before each, emptied after each."""
-
-    def prepare(self) -> None:
-        """Make the sandbox ready. Raises SandboxError."""
-
-    def clear(self) -> None:
-        """Leave nothing running."""
-
-
-class NoBench(Bench):
-    """For agents that bring their own sandbox."""
-
-
-class SandboxBench(Bench):
-    """A slot's sandbox: created anew before each case, removed after it, so nothing can stay behind."""
-
-    def __init__(self, engine: Engine, slot: str, image: str, state: Path, memory_bytes: int | None) -> None:
-        self._engine = engine
-        self._slot = slot
-        self._image = image
-        self._state = state
-        self._memory_bytes = memory_bytes
-
-    def prepare(self) -> None:
-        """Create the sandbox; whatever stood under its name is gone."""
-        from pytest_atesor.sandbox.sandbox import DEFAULT_LIMITS, open_sandbox  # noqa: PLC0415 - not for NoBench
-
-        limits = replace(DEFAULT_LIMITS, memory_bytes=self._memory_bytes)
-        open_sandbox(
-            self._engine, self._slot, image=self._image, state=self._state, limits=limits, reset=True
-        )
-
-    def clear(self) -> None:
-        """Remove the sandbox with everything in it."""
-        self._engine.remove(self._slot)
 
 
 class CaseEnd(NamedTuple):
@@ -140,6 +113,7 @@ class Worker:
         self._layout = BundleLayout(Path(orders.plan).parent)
         self._runners = runners
         self._bench = bench
+        self._machine = NoBench()
         self._clock = clock
         self._attempt: AttemptLayout | None = None
         self._started_at = ""
@@ -181,7 +155,7 @@ class Worker:
         except BaseException as error:  # noqa: BLE001 - whatever it is, the attempt must get its record
             defect = error
             end = self._fail(Cause.ENVIRONMENT, f"internal error: {error!r}", started_s)
-        end = self._leave(end)
+        end = self._leave(case, self._examine(case, end, attempt))
         if self.stop.level and end.cause is Cause.ENVIRONMENT:
             end = replace(end, status=Status.SKIPPED, cause=Cause.INTERRUPTED, reason="interrupted")
         if end.cause is Cause.INTERRUPTED and end.status is not Status.SKIPPED:
@@ -199,6 +173,12 @@ class Worker:
                 reason=sanitize_line(str(error), _REASON_CHARACTERS),
             )
         return CaseEnd(record, defect)
+
+    def may_retry(self, case: Case, end: CaseEnd, attempts: int) -> bool:
+        """Say whether the case gets another attempt after ``attempts``, and wait until one makes sense."""
+        if end.defect is not None or not is_environment(end.record):
+            return False
+        return attempts <= self._orders.retry_environment and self._bench_of(case).recover(self.stop)
 
     def explain(self, record: AttemptRecord) -> str:
         """Return the text of a case that did not pass."""
@@ -218,7 +198,7 @@ class Worker:
                 Cause.ENVIRONMENT, f"no runner for cases of kind {case.kind!r}; known: {known}", started_s
             )
         if not self.stop.level:
-            self._bench.prepare()
+            self._bench_of(case).prepare()
         settings = self.plan.settings
         elapsed_s = self._clock.monotonic() - started_s
         context = AttemptContext(
@@ -227,7 +207,7 @@ class Worker:
             log_path=attempt.log,
             cwd=Path(self._orders.rootdir),
             slot=self._orders.slot,
-            engine=str(settings.get("engine", "none")),
+            engine=self._orders.engine,
             state_dir=Path(self._orders.state),
             environ={**self._orders.environment, **os.environ},
             deadline=time.monotonic() + case.timeout_s - elapsed_s,
@@ -240,10 +220,26 @@ class Worker:
         )
         return runner.run(case, context)
 
-    def _leave(self, end: AttemptEnd) -> AttemptEnd:
+    def _examine(self, case: Case, end: AttemptEnd, attempt: AttemptLayout) -> AttemptEnd:
+        """Let the evidence decide whether a failure is the machine's."""
+        if end.status is not Status.FAIL or self.stop.level:
+            return end
+        evidence = self._bench_of(case).examine(attempt.root)
+        judged = judge_failure(end.cause, end.reason, evidence)
+        if judged is None:
+            return end
+        said = (end.result or {}).get("cause") == Cause.ENVIRONMENT.value
+        if judged.cause is not Cause.ENVIRONMENT and said and evidence.state == "unmanaged":
+            return end  # an agent with a sandbox of its own knows better
+        return replace(end, cause=judged.cause, reason=judged.reason)
+
+    def _bench_of(self, case: Case) -> Bench:
+        return self._bench if case.kind in self._orders.sandboxed else self._machine
+
+    def _leave(self, case: Case, end: AttemptEnd) -> AttemptEnd:
         """Empty the slot; a failure to do so is a note, for the next case gets a new sandbox anyway."""
         try:
-            self._bench.clear()
+            self._bench_of(case).clear()
         except SandboxError as error:
             return replace(end, notes=(*end.notes, sanitize_line(str(error), _REASON_CHARACTERS)))
         return end

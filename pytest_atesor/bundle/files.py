@@ -12,7 +12,14 @@ from typing import Final
 
 from pytest_atesor.errors import BundleError
 
-__all__ = ["check_writable", "explain_os_error", "guard", "sync_directory", "write_atomic"]
+__all__ = [
+    "check_file_writable",
+    "check_writable",
+    "explain_os_error",
+    "guard",
+    "sync_directory",
+    "write_atomic",
+]
 
 _ADVICE: Final = {
     errno.ENOSPC: "no space is left on the device; free some and resume the batch",
@@ -86,3 +93,12 @@ def check_writable(path: Path, purpose: str) -> None:
         raise BundleError(f"cannot use {path} as {purpose}: {place} is not a directory; choose another place")
     if not os.access(place, os.W_OK | os.X_OK):
         raise BundleError(f"cannot use {path} as {purpose}: {place} is not writable; choose another place")
+
+
+def check_file_writable(path: Path, purpose: str) -> None:
+    """Check that the file ``path`` can be written or replaced, without making it. Raises BundleError."""
+    if path.is_dir():
+        raise BundleError(f"cannot use {path} as {purpose}: it is a directory; choose another place")
+    if path.exists() and not os.access(path, os.W_OK):
+        raise BundleError(f"cannot use {path} as {purpose}: it is not writable; choose another place")
+    check_writable(path.parent, f"the directory of {purpose}")

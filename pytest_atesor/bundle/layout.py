@@ -75,6 +75,11 @@ class BundleLayout:
         return self.root / "bundle.lock"
 
     @property
+    def workers(self) -> Path:
+        """The file that the workers of the bundle's writer lock together."""
+        return self.root / "workers.lock"
+
+    @property
     def attempts(self) -> Path:
         """The view of the whole attempt history."""
         return self.root / "batch_attempts.json"

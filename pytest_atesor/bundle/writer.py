@@ -5,7 +5,7 @@ write nothing.
 """
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +16,7 @@ from pytest_atesor.bundle.attempts import scan_attempts
 from pytest_atesor.bundle.files import guard, sync_directory, write_atomic
 from pytest_atesor.bundle.journal import Journal, JournalContent, read_journal
 from pytest_atesor.bundle.layout import BundleLayout
-from pytest_atesor.bundle.lock import BundleLock, Holder
+from pytest_atesor.bundle.lock import BundleLock, Holder, wait_for_workers
 from pytest_atesor.bundle.views import ViewLimiter, Views
 from pytest_atesor.core.clock import Clock
 from pytest_atesor.core.events import AttemptEnded, AttemptLost, Event
@@ -93,10 +93,13 @@ class Bundle:
         return bundle
 
     @classmethod
-    def open(cls, root: Path, *, holder: Holder, clock: Clock) -> Self:
+    def open(
+        cls, root: Path, *, holder: Holder, clock: Clock, on_wait: Callable[[], None] = lambda: None
+    ) -> Self:
         """Open an existing bundle to go on with it: lock it, drop a torn line, recover what was left behind.
 
-        Raises BundleError when it is none, is in use, is damaged, or was written by a newer version.
+        Waits for workers that outlived their controller, and calls ``on_wait`` when there are any. Raises
+        BundleError when it is none, is in use, is damaged, or was written by a newer version.
         """
         layout = BundleLayout(root)
         plan, version = _read_versioned(layout)
@@ -106,6 +109,7 @@ class Bundle:
             )
         with ExitStack() as undo:
             lock = undo.enter_context(BundleLock(layout.lock, holder))
+            wait_for_workers(layout.workers, on_wait)
             bundle = cls(layout, plan, read_journal(layout.journal), lock, clock)
             undo.callback(bundle._journal.close)
             bundle._recover()

@@ -51,12 +51,16 @@ def _no_traits(_: Mapping[str, Json]) -> Traits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """A kind of RunSpec: the key of its body, the body's schema, and what the schema cannot say."""
+    """A kind of RunSpec: the key of its body, the body's schema, and what the schema cannot say.
+
+    Cases of a kind that ``needs_sandbox`` get one from the engine, new for each case.
+    """
 
     name: str
     schema: str | Mapping[str, Any]
     find_faults: Callable[[Mapping[str, Json]], Iterable[Fault]] = _no_faults
     describe: Callable[[Mapping[str, Json]], Traits] = _no_traits
+    needs_sandbox: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

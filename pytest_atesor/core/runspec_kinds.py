@@ -54,6 +54,12 @@ def _command_faults(body: Mapping[str, Json]) -> Iterator[Fault]:
 
 
 BUILT_IN_KINDS: Final[Mapping[str, Kind]] = {
-    "port": Kind(name="port", schema="runspec_port_v1", find_faults=_port_faults, describe=_port_traits),
+    "port": Kind(
+        name="port",
+        schema="runspec_port_v1",
+        find_faults=_port_faults,
+        describe=_port_traits,
+        needs_sandbox=True,
+    ),
     "command": Kind(name="command", schema="runspec_command_v1", find_faults=_command_faults),
 }

@@ -4,6 +4,7 @@ Each failure is understood before the next attempt starts, so attempts are never
 matches, or none that was not tried yet, it ends with that reason.
 """
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -11,13 +12,14 @@ from pytest_atesor.core.outcome import Cause
 from pytest_atesor.porter.builders import builder_named
 from pytest_atesor.porter.builders.cargo import DISTRIBUTION_CRATES
 from pytest_atesor.porter.builders.golang import GOPATH_MODE
-from pytest_atesor.porter.builders.interface import BuildOptions, Candidate, Step
+from pytest_atesor.porter.builders.interface import BuildOptions, Candidate, Step, Tweak
 from pytest_atesor.porter.installer import Installer
 from pytest_atesor.porter.needs import Need, NeedKind
 from pytest_atesor.porter.phases import Phases
 from pytest_atesor.porter.reason import find_reason
 from pytest_atesor.porter.scan import Scan
 from pytest_atesor.porter.shell import Capture, Shell
+from pytest_atesor.porter.tree import Tree
 from pytest_atesor.porter.verdict import EXIT_UNVERIFIED, Outcome, decide_verdict, failed
 from pytest_atesor.porter.workplace import (
     BUILD_ROOT,
@@ -28,11 +30,16 @@ from pytest_atesor.porter.workplace import (
     wrapper_script,
 )
 
+_BUILD_FILE = re.compile(
+    r"(^|/)(CMakeLists\.txt|[^/]*\.cmake|meson\.build|configure\.(ac|in)|(GNU)?[Mm]akefile(\.(am|in))?|[^/]*\.mk)$"
+)
+_SPOKEN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+.-]*[A-Za-z0-9+]")
+_MOST_BUILD_FILES = 40
 _SHOWN_NEEDS = 4
 _FREE_ATTEMPTS = 8  # failures before anything was built, such as an unreachable registry
 _GO_LIBRARY = "the Go packages compile for riscv64, but none of them is a program that leaves a file"
 
-__all__ = ["Attempts", "Built", "Package"]
+__all__ = ["Attempts", "Built", "Package", "build_file_words"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +50,7 @@ class Package:
     same_times: bool
     debian_source: str
     tree_names: frozenset[str] = frozenset()
+    spoken: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,43 +206,42 @@ class Attempts:
         from pytest_atesor.porter.fixes.interface import Change, Install, Stop  # noqa: PLC0415 - the same
 
         unresolved: list[Need] = []
+        applied: list[str] = []
+        is_missing = False
         for match in diagnose(failure.log, candidate.builder):
-            fix = match.rule.fix
-            if isinstance(fix, Stop):
-                return failed(
-                    fix.cause, fix.reason.replace("{name}", match.names[0] if match.names else "something")
-                )
-            if last and not isinstance(fix, Stop):
-                continue
-            changed = progress.options
-            if isinstance(fix, Change):
-                changed = changed.with_fix(match.rule.name, render(fix.change, match.names))
-            elif isinstance(fix, Install):
-                needs = match.needs(failure.log) or _declared(candidate, fix.kind)
-                if not self._supply(needs, progress, unresolved) and not (
-                    fix.change and fix.kind is NeedKind.CRATE
-                ):
-                    continue
-                change = render(fix.change, match.names) if fix.change else None
-                changed = (
-                    changed.with_fix(match.rule.name, change)
-                    if change
-                    else replace(changed, fixes=(*changed.fixes, match.rule.name))
-                )
-            if changed != progress.options and (
-                changed.tweak != progress.options.tweak or isinstance(fix, Install)
-            ):
-                self._phases.say(f"--> rule {match.rule.name} matches; it shapes the next attempt")
-                progress.options = changed
-                return None
-        return self._explain(failure, unresolved, progress.options, last=last)
+            rule = match.rule
+            if isinstance(rule.fix, Stop):
+                if not applied:
+                    name = match.names[0] if match.names else "something"
+                    return failed(rule.fix.cause, rule.fix.reason.replace("{name}", name))
+            elif last:
+                is_missing = is_missing or isinstance(rule.fix, Install)
+            elif not applied or rule.independent:
+                if isinstance(rule.fix, Change):
+                    change = render(rule.fix.change, match.names)
+                    changed = progress.options.with_fix(rule.name, change)
+                    is_new = changed.tweak != progress.options.tweak
+                else:
+                    needs = match.needs(failure.log) or _declared(candidate, rule.fix.kind)
+                    change = render(rule.fix.change or Tweak(), match.names)
+                    changed = progress.options.with_fix(rule.name, change)
+                    is_new = self._supply(needs, progress, unresolved) or (
+                        rule.fix.kind is NeedKind.CRATE and changed.tweak != progress.options.tweak
+                    )
+                if is_new:
+                    progress.options = changed
+                    applied.append(rule.name)
+        if applied:
+            self._phases.say(f"--> {', '.join(applied)}: what the next attempt does about it")
+            return None
+        return self._explain(failure, unresolved, progress.options, is_missing=is_missing)
 
     def _supply(self, needs: Iterable[Need], progress: _Progress, unresolved: list[Need]) -> bool:
         """Install what ``needs`` asks for, once per need; say whether anything new is there."""
         asked = list(needs)
         fresh = [one for one in asked if one not in progress.tried and not self._is_own(one)]
         progress.tried.update(fresh)
-        found, unknown = self._installer.resolve(fresh)
+        found, unknown = self._installer.resolve(fresh, self._package.spoken)
         progress.unknown.update(unknown)
         unresolved.extend(one for one in asked if one in progress.unknown)
         if not fresh:
@@ -252,11 +259,11 @@ class Attempts:
         return need.kind is NeedKind.HEADER and need.name.rpartition("/")[2] in self._package.tree_names
 
     def _explain(
-        self, failure: _Failure, unresolved: Sequence[Need], options: BuildOptions, *, last: bool
+        self, failure: _Failure, unresolved: Sequence[Need], options: BuildOptions, *, is_missing: bool
     ) -> Outcome:
         reason = find_reason(failure.log) or f"{failure.step} failed without a word"
         named = [one for one in dict.fromkeys(unresolved) if one.kind is not NeedKind.WORDS]
-        if named and not last:
+        if named:
             shown = ", ".join(str(one) for one in named[:_SHOWN_NEEDS])
             more = f" and {len(named) - _SHOWN_NEEDS} more" if len(named) > _SHOWN_NEEDS else ""
             if named[0].kind in {NeedKind.GO, NeedKind.CRATE}:
@@ -265,13 +272,21 @@ class Attempts:
                     f"neither a registry nor a package of this platform provides {shown}{more}",
                 )
             return failed(Cause.DEPENDENCY, f"no package provides {shown}{more} ({failure.step}: {reason})")
-        cause = Cause.DEPENDENCY if unresolved else Cause.BUILD
+        cause = Cause.DEPENDENCY if unresolved or is_missing else Cause.BUILD
         borrowed = {GOPATH_MODE, DISTRIBUTION_CRATES} & set(options.tweak.prepare)
         if borrowed and not unresolved:
             return failed(
                 Cause.DEPENDENCY, f"does not build with this platform's packaged libraries: {reason}"
             )
         return failed(cause, f"{failure.step}: {reason}")
+
+
+def build_file_words(tree: Tree) -> frozenset[str]:
+    """Return the words, in lower case, of the build files in the first two levels of ``tree``."""
+    names = [one for one in tree.files if one.count("/") <= 1 and _BUILD_FILE.search(one)]
+    return frozenset(
+        word.lower() for name in names[:_MOST_BUILD_FILES] for word in _SPOKEN.findall(tree.text(name))
+    )
 
 
 def _declared(candidate: Candidate, kind: NeedKind) -> tuple[Need, ...]:

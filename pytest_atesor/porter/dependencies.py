@@ -6,6 +6,7 @@ index.
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -51,14 +52,18 @@ class Resolution:
     evidence: str
 
 
-def resolve_need(need: Need, index: FileIndex) -> Resolution | None:
-    """Return the package that provides ``need``; None when the index knows no such file."""
+def resolve_need(need: Need, index: FileIndex, spoken: AbstractSet[str] = frozenset()) -> Resolution | None:
+    """Return the package that provides ``need``; None when the index knows no such file.
+
+    ``spoken`` are the words of the tree's build files, in lower case: of many packages with a header of that
+    name the one whose directory they mention is meant.
+    """
     if need.kind is NeedKind.PACKAGE:
         return Resolution(need=need, package=need.name, evidence="named directly")
     if need.kind is NeedKind.WORDS:
         return _resolve_words(need, index)
     for suffix, wanted in _places(need):
-        found = _choose(need, index, suffix, wanted)
+        found = _choose(need, index, suffix, wanted, spoken)
         if found is not None:
             return found
     return None
@@ -116,9 +121,8 @@ def _header_places(name: str) -> Iterable[tuple[str, str]]:
 
 def _cmake_places(name: str) -> Iterable[tuple[str, str]]:
     bare = name.removesuffix("Config").removesuffix("-config")
-    known = CMAKE_MODULES.get(bare) or CMAKE_MODULES.get(bare.upper())
-    if known is not None:
-        yield from ((one, "") for one in known)
+    known = next((files for name, files in CMAKE_MODULES.items() if name.lower() == bare.lower()), ())
+    yield from ((one, "") for one in known)
     for one in dict.fromkeys((bare, bare.lower(), bare.capitalize())):
         yield f"/{one}Config.cmake", ""
         yield f"/{one}-config.cmake", ""
@@ -130,23 +134,33 @@ def _cmake_places(name: str) -> Iterable[tuple[str, str]]:
     yield f"usr/bin/{low}", ""
 
 
-def _choose(need: Need, index: FileIndex, suffix: str, wanted: str) -> Resolution | None:
-    best: tuple[tuple[int, int, int, str], Resolution] | None = None
+def _choose(
+    need: Need, index: FileIndex, suffix: str, wanted: str, spoken: AbstractSet[str]
+) -> Resolution | None:
+    best: tuple[tuple[int, int, int, int, str], Resolution] | None = None
     owners: set[str] = set()
     for owner in index.ending_with(suffix):
         directory = owner.path.rpartition("/")[0]
         if (wanted and not re.match(wanted, directory)) or (not wanted and not _exact(owner.path, suffix)):
             continue
+        silence = 0 if directory.rpartition("/")[2].lower() in spoken else 1
         for package in owner.packages:
             if _FOREIGN.search(package):
                 continue
             owners.add(package)
-            order = (_misfit(need, owner.path), 0 if package.endswith("-dev") else 1, len(package), package)
+            order = (
+                silence,
+                _misfit(need, owner.path),
+                0 if package.endswith("-dev") else 1,
+                len(package),
+                package,
+            )
             if best is None or order < best[0]:
                 best = (order, Resolution(need=need, package=package, evidence=owner.path))
-    if need.kind is NeedKind.HEADER and wanted and len(owners) > _MOST_OWNERS:
+    if best is None:
         return None
-    return best[1] if best else None
+    is_vague = need.kind is NeedKind.HEADER and bool(wanted) and len(owners) > _MOST_OWNERS and best[0][0] > 0
+    return None if is_vague else best[1]
 
 
 def _misfit(need: Need, path: str) -> int:

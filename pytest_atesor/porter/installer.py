@@ -1,6 +1,7 @@
 """Installs what builds need, inside the sandbox, as root, and remembers why."""
 
 from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 from pytest_atesor.porter.contents import INDEX_SCRIPT, KEPT_S, ContentsIndex, adopt_index, index_age_s
@@ -29,8 +30,13 @@ class Installer:
         self.installed: dict[str, str] = {}
         self.refused: dict[str, None] = {}
 
-    def resolve(self, needs: Iterable[Need]) -> tuple[list[Resolution], list[Need]]:
-        """Return the packages for ``needs``, and the needs that no package answers. Raises SandboxError."""
+    def resolve(
+        self, needs: Iterable[Need], spoken: AbstractSet[str] = frozenset()
+    ) -> tuple[list[Resolution], list[Need]]:
+        """Return the packages for ``needs``, and the needs that no package answers. Raises SandboxError.
+
+        ``spoken`` are words of the tree's build files, which settle between packages.
+        """
         wanted = list(needs)
         if not wanted or not self._ensure_index():
             return [], wanted
@@ -38,7 +44,7 @@ class Installer:
         unknown: list[Need] = []
         with ContentsIndex(self._index) as index:
             for need in wanted:
-                one = resolve_need(need, index)
+                one = resolve_need(need, index, spoken)
                 if one is None:
                     unknown.append(need)
                 else:

@@ -153,7 +153,7 @@ def _detect(tree: Tree, run: Run, phases: Phases) -> tuple[Candidate, ...]:
 
 
 def _build(settings: Settings, place: Place, shell: Shell, run: Run, phases: Phases, work: _Work) -> None:
-    from pytest_atesor.porter.attempts import Attempts, Package  # noqa: PLC0415 - keeps the agent's start cheap
+    from pytest_atesor.porter.attempts import Attempts, Package, build_file_words  # noqa: PLC0415 - keeps the agent's start cheap
     from pytest_atesor.porter.builders.interface import BuildOptions  # noqa: PLC0415 - the same
     from pytest_atesor.porter.installer import Installer  # noqa: PLC0415 - the same
     from pytest_atesor.porter.scan import Scan, digest_natives, scan_tree  # noqa: PLC0415 - the same
@@ -176,6 +176,7 @@ def _build(settings: Settings, place: Place, shell: Shell, run: Run, phases: Pha
             same_times=work.fetched.kind is Kind.GIT,
             debian_source=_debian_source(work.fetched, settings.url),
             tree_names=frozenset(one.rpartition("/")[2] for one in work.tree.files),
+            spoken=build_file_words(work.tree),
         ),
         scan=scan,
     )

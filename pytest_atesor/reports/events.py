@@ -4,7 +4,7 @@ from pytest_atesor.core.attempt import AttemptRecord
 from pytest_atesor.core.outcome import Status
 from pytest_atesor.core.text import sanitize_line
 
-__all__ = ["format_ended", "format_skipped", "format_started"]
+__all__ = ["format_ended", "format_retried", "format_skipped", "format_started"]
 
 _LABEL_CHARACTERS = 100
 
@@ -28,6 +28,13 @@ def format_ended(record: AttemptRecord, label: str, *, done: int, total: int) ->
         part for part in (record.cause.value if record.cause else "", sanitize_line(record.reason)) if part
     )
     return f"{line} - {why}" if why else line
+
+
+def format_retried(record: AttemptRecord, label: str) -> str:
+    """Return the line for an attempt after which the same case is tried again."""
+    name = sanitize_line(label, _LABEL_CHARACTERS)
+    why = f"{record.cause.value if record.cause else 'no cause'}: {sanitize_line(record.reason)}"
+    return f"{_slot(record.slot)} retry {name} after {record.duration_s:.1f} s - {why}"
 
 
 def format_skipped(labels: tuple[str, ...], reason: str) -> str:

@@ -1,4 +1,4 @@
-"""The final report of a batch as text: every package, the counts, and an honest pass rate."""
+"""The final report of a batch as text: every case, the counts, and an honest pass rate."""
 
 import io
 from collections.abc import Sequence
@@ -10,6 +10,7 @@ from rich.text import Text
 
 from pytest_atesor.core.ledger import Counts, Ledger, count_states
 from pytest_atesor.core.outcome import Status
+from pytest_atesor.core.plan import BatchKind
 from pytest_atesor.core.summary import SummaryRow, summarize
 from pytest_atesor.core.text import sanitize_line
 
@@ -30,12 +31,13 @@ def format_report(
     ledger: Ledger, *, width: int, color: bool = False, log_directory: str = "output/batch_logs"
 ) -> str:
     """Return the whole final report: the table of the selected cases, then the headline. No final newline."""
+    noun = "package" if ledger.plan.kind is BatchKind.PACKAGE_LIST else "case"
     selected = {case.case_id for case in ledger.selected}
     rows = [row for row in summarize(ledger, {}) if row.case.case_id in selected]
     counts = count_states(ledger.state(row.case.case_id) for row in rows)
     parts = [
-        format_table(rows, width=width, color=color, log_directory=log_directory),
-        format_headline(counts),
+        format_table(rows, width=width, color=color, log_directory=log_directory, noun=noun),
+        format_headline(counts, noun),
     ]
     left_out = len(ledger.plan.cases) - len(selected)
     if left_out:
@@ -43,34 +45,39 @@ def format_report(
     return "\n\n".join(part for part in parts[:2] if part) + "".join(f"\n{part}" for part in parts[2:])
 
 
-def format_headline(counts: Counts) -> str:
+def format_headline(counts: Counts, noun: str = "package") -> str:
     """Return the counts per status and the pass rate, in two or three lines.
 
     The rate is PASS over the cases that ran; failures of the environment stay in it and are named apart.
     """
     total = sum(counts.by_status.values()) + counts.open
     by_status = ", ".join(f"{counts.by_status[status]} {status.value}" for status in Status)
-    lines = [f"{total} package{'' if total == 1 else 's'}: {by_status}"]
+    lines = [f"{total} {noun}{'' if total == 1 else 's'}: {by_status}"]
     if counts.open:
         lines[0] += f", {counts.open} without an outcome"
     passed = counts.by_status[Status.PASS]
     if counts.pass_rate is None:
-        lines.append("pass rate: none, no package ran")
+        lines.append(f"pass rate: none, no {noun} ran")
     else:
         lines.append(
             f"pass rate {passed}/{counts.ran} = {_percent(passed, counts.ran)} %, verified passes only"
         )
     if counts.environment:
         lines.append(
-            f"{counts.environment} FAIL of the environment: the package is not to blame, run it again"
+            f"{counts.environment} FAIL of the environment: the {noun} is not to blame, run it again"
         )
     return "\n".join(lines)
 
 
 def format_table(
-    rows: Sequence[SummaryRow], *, width: int, color: bool = False, log_directory: str = "output/batch_logs"
+    rows: Sequence[SummaryRow],
+    *,
+    width: int,
+    color: bool = False,
+    log_directory: str = "output/batch_logs",
+    noun: str = "package",
 ) -> str:
-    """Return one table row per case in ``width`` columns: package, status, seconds, cause, reason and log.
+    """Return one table row per case in ``width`` columns: case, status, seconds, cause, reason and log.
 
     Long words are folded, never lost; below 80 columns the cause stands before the reason. Without ``color``
     the text has no escape sequence. Empty without rows.
@@ -79,7 +86,7 @@ def format_table(
         return ""
     width = max(width, _NARROWEST)
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    table.add_column("PACKAGE", overflow="fold", min_width=8, max_width=max(10, width // 4))
+    table.add_column(noun.upper(), overflow="fold", min_width=8, max_width=max(10, width // 4))
     table.add_column("STATUS", no_wrap=True)
     table.add_column("SECONDS", justify="right", no_wrap=True)
     if with_cause := width >= _WIDE:

@@ -100,9 +100,7 @@ def _make(job: _Job, *, keep_archive: bool) -> None:
         bootstrap_archive(
             job.platform, archive, tag=image_name(job.platform), digest=job.digest, progress=job.progress
         )
-        for old in job.directory.glob(f"{job.platform}-*.tar.zst"):
-            if old != archive:
-                old.unlink()
+        _forget_old_archives(job.directory, job.platform)
     job.progress(f"loading the {job.platform} image into {job.engine.name}")
     try:
         job.engine.load_image(archive)
@@ -110,6 +108,13 @@ def _make(job: _Job, *, keep_archive: bool) -> None:
         raise SetupError(
             f"the image archive {archive} cannot be loaded ({error}); delete it to build it anew"
         ) from error
+
+
+def _forget_old_archives(directory: Path, platform: Platform) -> None:
+    """Keep the newest two archives: going back to the former version of the recipe is then a matter of seconds."""
+    archives = sorted(directory.glob(f"{platform}-*.tar.zst"), key=lambda file: file.stat().st_mtime)
+    for old in archives[:-2]:
+        old.unlink()
 
 
 def _build_from_registry(job: _Job) -> bool:

@@ -45,7 +45,8 @@ class EngineInfo:
 class SandboxSpec:
     """Everything that a sandbox is created from. ``workspace`` is the only host directory that it sees.
 
-    It appears inside as ``/workspace``. ``memory_bytes`` of None means no limit.
+    It appears inside as ``/workspace``. ``memory_bytes`` of None means no limit; ``cpu_weight`` is relative
+    to that of other containers, whose default is 1024.
     """
 
     name: str
@@ -54,6 +55,7 @@ class SandboxSpec:
     memory_bytes: int | None
     pids: int
     labels: Mapping[str, str] = field(default_factory=dict)
+    cpu_weight: int = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,11 +109,17 @@ class Foreign:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Present:
-    """Our container: whether it runs, the image it was made from (its id), its labels."""
+    """Our container: whether it runs, the image it was made from (its id), its labels.
+
+    ``oom_killed`` is the engine's word that the kernel killed something in it for want of memory;
+    ``was_restarted`` says that it was started again since it was created.
+    """
 
     running: bool
     image_id: str
     labels: Mapping[str, str]
+    oom_killed: bool = False
+    was_restarted: bool = False
 
 
 class Engine(Protocol):

@@ -1,10 +1,13 @@
 """Slots: which container names exist, who holds them, where their files are.
 
 A lease is a lock that the kernel holds for the process and frees with its death. It is not inherited by child
-processes, so a child that outlives its parent does not keep the slot.
+processes, so a child that outlives its parent does not keep the slot. Where an engine makes the sandboxes,
+the container's name is claimed too, machine-wide: two users have two state directories and one daemon.
 """
 
+import errno
 import re
+import socket
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -15,7 +18,15 @@ from filelock import FileLock, Timeout
 from pytest_atesor.core.plan import Platform
 from pytest_atesor.errors import SetupError
 
-__all__ = ["SlotLease", "container_base", "lease_slot", "slot_directory", "slot_name", "state_directory"]
+__all__ = [
+    "SlotLease",
+    "claim_name",
+    "container_base",
+    "lease_slot",
+    "slot_directory",
+    "slot_name",
+    "state_directory",
+]
 
 _BASES: Mapping[Platform, str] = {
     Platform.ALPINE: "atesor-ai-sandbox",
@@ -54,11 +65,14 @@ def slot_directory(state: Path, name: str) -> Path:
 class SlotLease:
     """A slot that is ours until :meth:`release` or the end of this process."""
 
-    def __init__(self, number: int, name: str, directory: Path, lock: FileLock) -> None:
+    def __init__(
+        self, number: int, name: str, directory: Path, lock: FileLock, claim: socket.socket | None = None
+    ) -> None:
         self.number = number
         self.name = name
         self.directory = directory
         self._lock = lock
+        self._claim = claim
 
     def __enter__(self) -> Self:
         return self
@@ -70,6 +84,8 @@ class SlotLease:
 
     def release(self) -> None:
         """Give the slot back; the second time does nothing."""
+        if self._claim is not None:
+            self._claim.close()
         self._lock.release()
 
 
@@ -79,10 +95,12 @@ def lease_slot(
     wanted: Iterable[int] = range(1, 1000),
     *,
     is_foreign: Callable[[str], bool] = lambda _name: False,
+    engine: str | None = None,
 ) -> SlotLease:
     """Lease the first free slot among the ``wanted`` numbers.
 
-    ``is_foreign`` says whether a container of that name belongs to somebody else; such numbers are skipped.
+    ``engine`` is the name of the engine that makes the sandboxes, None without one. ``is_foreign`` says
+    whether a container of that name belongs to somebody else; such numbers are skipped.
     Raises SetupError when all are taken.
     """
     for number in wanted:
@@ -91,13 +109,30 @@ def lease_slot(
         lock = _try_lock(directory)
         if lock is None:
             continue
-        if not is_foreign(name):
-            return SlotLease(number, name, directory, lock)
-        lock.release()
+        claim = None if engine is None else claim_name(engine, name)
+        if (engine is None or claim is not None) and not is_foreign(name):
+            return SlotLease(number, name, directory, lock, claim)
+        SlotLease(number, name, directory, lock, claim).release()
     raise SetupError(
         f"no free slot for {container_base(platform)} below {state}/slots; "
         "end other batches or use fewer workers"
     )
+
+
+def claim_name(engine: str, name: str) -> socket.socket | None:
+    """Claim a container name among all users of this machine until the socket is closed; None when taken.
+
+    The claim is an abstract socket address: the kernel drops it with our death, and no file can go stale.
+    """
+    claim = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        claim.bind(f"\0pytest-atesor/{engine}/{name}"[:100])
+    except OSError as error:
+        claim.close()
+        if error.errno == errno.EADDRINUSE:
+            return None
+        raise SetupError(f"the container name {name} cannot be claimed ({error})") from error
+    return claim
 
 
 def _try_lock(directory: Path) -> FileLock | None:

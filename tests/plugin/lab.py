@@ -29,15 +29,25 @@ done
 name=${url##*/}; rest=${url%/*}; verb=${rest##*/}
 echo "start $name" >> events
 finish() { echo "end $name" >> events; exit "$1"; }
+blame() {
+    echo "{\"schema_version\": \"result_v1\", \"cause\": \"environment\", \"reason\": \"$1\"}" \
+        > "$ATESOR_ATTEMPT_DIR/result.json"
+}
 wait_for() { until grep -qsx "$1" events; do sleep 0.05; done; }
 case "$verb" in
     pass) finish 0 ;;
     unverified) finish 3 ;;
     fail) echo "building"; echo "error: no rule to make target" >&2; finish 1 ;;
+    slow) sleep 0.5; finish 0 ;;
     hang) exec sleep 300 ;;
     stubborn) trap '' TERM; while :; do sleep 0.05; done ;;
     strange) printf '\033[31mred\033[0m \000 nul \200 byte\nerror: \033]0;title\007bad\n'; finish 1 ;;
     flood) yes "a line of a flood" | head -c 400000; echo "error: too much"; finish 1 ;;
+    environment) blame "the mirror is down"; finish 1 ;;
+    recovering) [ "${ATESOR_ATTEMPT_DIR##*/}" != 001 ] || { blame "the mirror is down"; finish 1; }; finish 0 ;;
+    forge) echo "ld: final link failed: No space left on device"; finish 1 ;;
+    kill-second) [ "${ATESOR_ATTEMPT_DIR##*/}" = 001 ] || { kill -9 $PPID; sleep 300; }
+        blame "the mirror is down"; finish 1 ;;
     kill-worker) kill -9 $PPID; sleep 300 ;;
     exclusive) mkdir lock || finish 1; sleep 0.3; rmdir lock; finish 0 ;;
     args) echo "$args"; echo "deadline=$ATESOR_RUN_DEADLINE key=$KEY"; finish 0 ;;

@@ -104,11 +104,11 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="refused-architecture",
         pattern=(
-            r"#error [^\n]{0,10}(?P<name>[^\n]*(?:[Uu]nsupported|[Uu]nknown|[Nn]ot supported|[Uu]nrecognized)[^\n]*"
+            r"#error [^\n]{0,10}(?P<name>[^\n]*(?:[Uu]nsupported|[Uu]nknown|[Nn]ot supported|[Nn]o support|[Uu]nrecognized)[^\n]*"
             r"(?:arch|ARCH|Arch|cpu|CPU|platform|processor|endian)[^\n\"]*)"
         ),
         fix=Stop(cause=Cause.UNSUPPORTED, reason="the code refuses this processor: {name}"),
-        sample='arch.h:40:2: error: #error "Unsupported architecture"\n   40 | #error "Unsupported architecture"\n',
-        expected="Unsupported architecture",
+        sample='lj_arch.h:69:2: error: #error "No support for this architecture (yet)"\n   69 | #error "No support for this architecture (yet)"\n',
+        expected="No support for this architecture (yet)",
     ),
 )

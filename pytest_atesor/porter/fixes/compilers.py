@@ -21,6 +21,7 @@ RULES: tuple[Rule, ...] = (
         fix=Change(change=Tweak(compiler_drop=("{name}",))),
         sample="cc: error: unrecognized command-line option '-Weverything'\n",
         expected="-Weverything",
+        independent=True,
     ),
     Rule(
         name="permissive-c",
@@ -31,6 +32,7 @@ RULES: tuple[Rule, ...] = (
         fix=Change(change=Tweak(c_add=("-fpermissive",))),
         sample="main.c:10:3: error: implicit declaration of function 'isatty' [-Wimplicit-function-declaration]\n",
         expected="implicit-function-declaration",
+        independent=True,
     ),
     Rule(
         name="warnings-as-errors",
@@ -42,6 +44,7 @@ RULES: tuple[Rule, ...] = (
         ),
         sample="util.c:31:9: error: ignoring return value of 'write' [-Werror=unused-result]\ncc1: all warnings being treated as errors\n",
         expected="unused-result",
+        independent=True,
     ),
     Rule(
         name="older-c",
@@ -70,6 +73,7 @@ RULES: tuple[Rule, ...] = (
         fix=Change(change=Tweak(c_add=("-fcommon",))),
         sample="/usr/bin/ld: b.o:(.bss+0x0): multiple definition of `verbose'; a.o:(.bss+0x0): first defined here\n",
         expected="verbose",
+        independent=True,
     ),
     Rule(
         name="atomics",
@@ -77,6 +81,7 @@ RULES: tuple[Rule, ...] = (
         fix=Change(change=Tweak(compiler_add=("-latomic",))),
         sample="/usr/bin/ld: q.o: in function `push':\nq.c:(.text+0x1c): undefined reference to `__atomic_compare_exchange_1'\n",
         expected="compare_exchange_1",
+        independent=True,
     ),
     Rule(
         name="position-independent",
@@ -91,6 +96,7 @@ RULES: tuple[Rule, ...] = (
         fix=Change(change=Tweak(compiler_add=("-l{name}",))),
         sample="/usr/bin/ld: /lib/riscv64-linux-gnu/libm.so.6: error adding symbols: DSO missing from command line\n",
         expected="m",
+        independent=True,
     ),
     Rule(
         name="mathematics-library",
@@ -98,6 +104,31 @@ RULES: tuple[Rule, ...] = (
         fix=Change(change=Tweak(compiler_add=("-lm",))),
         sample="/usr/bin/ld: calc.o: in function `f':\ncalc.c:(.text+0x8): undefined reference to `sqrt'\n",
         expected="sqrt",
+        independent=True,
+    ),
+    Rule(
+        name="wide-curses-library",
+        pattern=r"undefined reference to [`'‘](?P<name>w?(?:add|ins|get|in)_?n?w(?:str|ch)|setcchar|w?get_wch|waddnwstr|mvw?addn?wstr|mvw?add_wch)['’]",
+        fix=Change(change=Tweak(compiler_add=("-lncursesw",))),
+        sample="/usr/bin/ld: cmatrix.o: in function `main':\ncmatrix.c:797:(.text.startup+0x4ee): undefined reference to `waddnwstr'\n",
+        expected="waddnwstr",
+        independent=True,
+    ),
+    Rule(
+        name="terminal-library",
+        pattern=r"undefined reference to [`'‘](?P<name>tgetent|tgetstr|tgetnum|tputs|tgoto|tparm|setupterm|tigetstr|cbreak|noecho|stdscr|LINES|COLS)['’]",
+        fix=Change(change=Tweak(compiler_add=("-ltinfo",))),
+        sample="/usr/bin/ld: term.o: in function `init':\nterm.c:(.text+0x12): undefined reference to `tgetent'\n",
+        expected="tgetent",
+        independent=True,
+    ),
+    Rule(
+        name="password-library",
+        pattern=r"undefined reference to [`'‘](?P<name>crypt(?:_r|_gensalt)?)['’]",
+        fix=Change(change=Tweak(compiler_add=("-lcrypt",))),
+        sample="/usr/bin/ld: auth.o: in function `check':\nauth.c:(.text+0x2e): undefined reference to `crypt'\n",
+        expected="crypt",
+        independent=True,
     ),
     Rule(
         name="no-link-time-optimization",

@@ -45,6 +45,9 @@ class Stop:
 class Rule:
     """One kind of failure.
 
+    Of one log the first rule that helps is applied, and with it those later ones that are ``independent``: their
+    sign does not follow from another failure.
+
     ``pattern`` is searched in the attempt's output, line anchors meaning lines. ``builders`` of () means all.
     ``sample`` is an excerpt of a real log, ``expected`` what group ``name`` must be in its first match (""
     for none).
@@ -56,3 +59,4 @@ class Rule:
     sample: str
     expected: str = ""
     builders: tuple[str, ...] = ()
+    independent: bool = False

@@ -12,6 +12,7 @@ RULES: tuple[Rule, ...] = (
         fix=Install(kind=NeedKind.HEADER),
         sample="client.c:5:10: fatal error: event2/event.h: No such file or directory\n    5 | #include <event2/event.h>\ncompilation terminated.\n",
         expected="event2/event.h",
+        independent=True,
     ),
     Rule(
         name="missing-library",
@@ -19,6 +20,7 @@ RULES: tuple[Rule, ...] = (
         fix=Install(kind=NeedKind.LIBRARY),
         sample="/usr/bin/ld: cannot find -lreadline: No such file or directory\ncollect2: error: ld returned 1 exit status\n",
         expected="readline",
+        independent=True,
     ),
     Rule(
         name="missing-pkg-config",
@@ -29,6 +31,7 @@ RULES: tuple[Rule, ...] = (
         fix=Install(kind=NeedKind.PKG_CONFIG),
         sample="configure: error: Package requirements (libevent >= 2.1) were not met:\n\nNo package 'libevent' found\n",
         expected="libevent",
+        independent=True,
     ),
     Rule(
         name="missing-package-requirements",
@@ -88,6 +91,21 @@ RULES: tuple[Rule, ...] = (
         builders=("cmake",),
     ),
     Rule(
+        name="missing-cmake-variable",
+        pattern=(
+            r"set to NOTFOUND\.\n(?:[^\n]*\n)?\s*(?P<name>[A-Za-z0-9]+)(?:_[A-Za-z0-9_]+)?_"
+            r"(?:LIBRARY|LIBRARIES|LIB|INCLUDE_DIRS?|INCLUDE_PATH|EXECUTABLE)\b"
+        ),
+        fix=Install(kind=NeedKind.CMAKE),
+        sample=(
+            "CMake Error: The following variables are used in this project, but they are set to NOTFOUND.\n"
+            "Please set them or make sure they are set and tested correctly in the CMake files:\n"
+            "CURSES_CURSES_LIBRARY (ADVANCED)\n"
+        ),
+        expected="CURSES",
+        builders=("cmake",),
+    ),
+    Rule(
         name="missing-cmake-modules",
         pattern=r"The following required packages were not found:\s+- (?P<name>[A-Za-z0-9][\w.+-]*)|None of the required '(?P<other>[A-Za-z0-9][\w.+-]*)",
         fix=Install(kind=NeedKind.PKG_CONFIG),
@@ -109,6 +127,7 @@ RULES: tuple[Rule, ...] = (
         fix=Install(kind=NeedKind.PYTHON),
         sample="Traceback (most recent call last):\n  File \"gen.py\", line 3, in <module>\nModuleNotFoundError: No module named 'yaml'\n",
         expected="yaml",
+        independent=True,
     ),
     Rule(
         name="missing-perl-module",
@@ -116,6 +135,7 @@ RULES: tuple[Rule, ...] = (
         fix=Install(kind=NeedKind.PERL),
         sample="Can't locate XML/Parser.pm in @INC (you may need to install the XML::Parser module)\n",
         expected="XML/Parser.pm",
+        independent=True,
     ),
     Rule(
         name="missing-macro",

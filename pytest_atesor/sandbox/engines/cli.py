@@ -9,6 +9,7 @@ import json
 import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -45,6 +46,7 @@ CAPABILITIES = (
 _ABSENT = ("no such", "not known")
 _QUICK_S = 60.0
 _SLOW_S = 900.0
+_START_S = 20.0
 
 
 class CliEngine(ABC):
@@ -132,8 +134,13 @@ class CliEngine(ABC):
         labels = found["Config"].get("Labels") or {}
         if labels.get(LABEL) != name:
             return Foreign()
+        state = found["State"]
         return Present(
-            running=bool(found["State"]["Running"]), image_id=bare_id(found["Image"]), labels=labels
+            running=bool(state["Running"]),
+            image_id=bare_id(found["Image"]),
+            labels=labels,
+            oom_killed=bool(state.get("OOMKilled")),
+            was_restarted=_was_restarted(str(found.get("Created")), str(state.get("StartedAt"))),
         )
 
     def create(self, spec: SandboxSpec) -> None:
@@ -152,6 +159,7 @@ class CliEngine(ABC):
         for capability in CAPABILITIES:
             argv += ["--cap-add", capability]
         argv += ["--pids-limit", str(spec.pids), "--ulimit", "core=0:0"]
+        argv += ["--cpu-shares", str(spec.cpu_weight)]
         if spec.memory_bytes is not None:
             argv += ["--memory", str(spec.memory_bytes)]
         argv += ["--volume", f"{spec.workspace}:/workspace", *self.create_options()]
@@ -256,6 +264,15 @@ class CliEngine(ABC):
         if absent_is_fine and any(words in message.lower() for words in _ABSENT):
             return ""
         raise SandboxError(f"{self.name} {arguments[0]} failed: {last_line(message)}")
+
+
+def _was_restarted(created: str, started: str) -> bool:
+    """Compare two of the engine's times; the first start follows the creation at once."""
+    try:
+        age = datetime.fromisoformat(started) - datetime.fromisoformat(created)
+    except (ValueError, TypeError):
+        return False
+    return age.total_seconds() > _START_S
 
 
 def bare_id(identifier: str) -> str:

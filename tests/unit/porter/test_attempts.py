@@ -8,13 +8,14 @@ import pytest
 
 from pytest_atesor.core.outcome import Cause, Verdict
 from pytest_atesor.errors import SandboxError
-from pytest_atesor.porter.attempts import Attempts, Built, Package
+from pytest_atesor.porter.attempts import Attempts, Built, Package, build_file_words
 from pytest_atesor.porter.builders.interface import BuildOptions, Candidate, Tweak
 from pytest_atesor.porter.elf import ElfFacts, ElfType
 from pytest_atesor.porter.installer import Installer
 from pytest_atesor.porter.phases import Phases
 from pytest_atesor.porter.scan import Artifact, Scan
 from pytest_atesor.porter.shell import Capture, Shell
+from pytest_atesor.porter.tree import Tree
 from pytest_atesor.porter.workplace import fresh_tree_script, wrapper_script
 from pytest_atesor.sandbox.interface import Completed, ExecSpec
 
@@ -158,6 +159,22 @@ def test_the_same_fix_is_not_tried_twice(run: Callable[..., tuple[Built, FakeSan
     assert len(sandbox.scripts(_BUILD)) == 2
 
 
+def test_independent_signs_of_one_log_are_answered_together(
+    run: Callable[..., tuple[Built, FakeSandbox]],
+) -> None:
+    log = b"ld: b.o: multiple definition of `x'; a.o: first\nc.c:1: undefined reference to `sqrt'\n"
+    built, sandbox = run([(_BUILD, [(2, log), (0, b"")])])
+    assert built.options.fixes == ("common-symbols", "mathematics-library")
+    assert len(sandbox.scripts(_BUILD)) == 2
+
+
+def test_what_is_missing_in_the_last_attempt_is_still_a_missing_dependency(
+    run: Callable[..., tuple[Built, FakeSandbox]],
+) -> None:
+    built, _ = run([(_BUILD, [(2, _NO_HEADER)])], most=1)
+    assert built.outcome.cause is Cause.DEPENDENCY
+
+
 def test_what_no_package_has_ends_with_its_name(run: Callable[..., tuple[Built, FakeSandbox]]) -> None:
     built, _ = run([(_BUILD, [(2, b"x.c:1:10: fatal error: nowhere/x.h: No such file or directory\n")])])
     assert built.outcome.cause is Cause.DEPENDENCY
@@ -259,6 +276,13 @@ def test_a_failed_sandbox_is_no_failed_build(tmp_path: Path) -> None:
         attempts = Attempts(shell, installer, phases, package=package, scan=lambda: _PROOF)
         with pytest.raises(SandboxError):
             attempts.run((_MAKE,), BuildOptions(jobs=1), 3)
+
+
+def test_words_of_build_files_are_read_and_those_of_sources_are_not(make_tree: Callable[..., Tree]) -> None:
+    tree = make_tree({"CMakeLists.txt": "find_path(X json.h PATH_SUFFIXES json-c)", "x.c": "other-word"})
+    words = build_file_words(tree)
+    assert "json-c" in words
+    assert "other-word" not in words
 
 
 def test_a_capture_keeps_head_and_tail_in_bounded_memory() -> None:

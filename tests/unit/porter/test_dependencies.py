@@ -83,6 +83,13 @@ def test_a_need_leads_to_the_package_that_has_the_file(
     assert found.evidence
 
 
+def test_build_files_settle_between_many_packages_with_one_header(index: ContentsIndex) -> None:
+    need = Need(kind=NeedKind.HEADER, name="compat.h")
+    found = resolve_need(need, index, frozenset({"dovecot", "libc"}))
+    assert found is not None
+    assert found.package == "dovecot-dev"
+
+
 @pytest.mark.parametrize(
     ("kind", "name"),
     [

@@ -24,6 +24,7 @@ class Notebook:
 
     started: list[str] = field(default_factory=list)
     ended: list[AttemptRecord] = field(default_factory=list)
+    retried: list[AttemptRecord] = field(default_factory=list)
     lost: list[AttemptRecord] = field(default_factory=list)
 
     def case_started(self, case: Case, slot: str, attempt_id: str) -> None:
@@ -32,6 +33,10 @@ class Notebook:
     def case_ended(self, case: Case, record: AttemptRecord) -> None:
         assert case.case_id == record.case_id
         self.ended.append(record)
+
+    def case_retried(self, case: Case, record: AttemptRecord) -> None:
+        assert case.case_id == record.case_id
+        self.retried.append(record)
 
     def case_lost(self, case: Case, record: AttemptRecord) -> None:
         assert case.case_id == record.case_id

@@ -1,0 +1,209 @@
+"""``atesor batch``: plan, run, resume and rerun, as thin skins over pytest.
+
+Each command only translates its flags, ends in ``pytest.main`` and returns its exit code. Cases run one after
+the other unless ``--workers`` says otherwise; a bundle that goes on remembers how many it had.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from pytest_atesor.errors import UsageError
+from pytest_atesor.option_table import LIST, MANIFEST, RERUN, RESUME
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["ExtraCommand", "batch", "run_pytest", "split_extra"]
+
+_SEPARATOR: Final = "--"
+_MOST_WORKERS: Final = 999
+# This program is imported before pytest can rewrite its asserts, of which it has none.
+_QUIET: Final = ("-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning")
+_PLAN: Final = "batch_plan.json"
+
+
+class ExtraCommand(click.Command):
+    """A command that takes what follows ``--`` as arguments of pytest, in ``context.obj``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Split them off before click mixes them with its own."""
+        own, extra = split_extra(args)
+        ctx.obj = extra
+        return super().parse_args(ctx, own)
+
+
+def split_extra(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return what stands before the first ``--``, and what stands behind it."""
+    if _SEPARATOR not in arguments:
+        return list(arguments), []
+    index = list(arguments).index(_SEPARATOR)
+    return list(arguments[:index]), list(arguments[index + 1 :])
+
+
+def run_pytest(arguments: Sequence[str]) -> int:
+    """Run pytest and return the exit code of the batch; what pytest itself calls a usage error is 2."""
+    import pytest  # noqa: PLC0415 - `atesor --help` must not wait for it
+
+    from pytest_atesor.witness import Witness  # noqa: PLC0415 - the same
+
+    witness = Witness()
+    code = int(pytest.main([*_QUIET, *arguments], plugins=[witness]))
+    is_theirs = code == pytest.ExitCode.USAGE_ERROR and not witness.has_begun
+    return 2 if is_theirs else code
+
+
+@click.group(
+    name="batch",
+    help="""Plan, run, resume and rerun batches of manifests and package lists.
+
+    Everything behind -- goes to pytest as it is. Exit code: 0 all PASS; 4 mixed or failed outcomes of a
+    manifest, 1 of a package list; 1 bad input or a failed set-up; 2 a bad flag; 130 Ctrl-C. """,
+)
+def batch() -> None:
+    """Group of the batch commands."""
+
+
+def _with_input_options(command: Callable[..., int]) -> Callable[..., int]:
+    options = (
+        click.argument("manifest", metavar="MANIFEST"),
+        click.option("--batch-id", metavar="ID", help="Name of the bundle.  [default: manifest and time]"),
+        click.option(
+            "--output-root", metavar="PATH", help="Directory of the bundles.  [default: runs/batches]"
+        ),
+        click.option(
+            "--profile-root",
+            metavar="PATH",
+            help="Directory that the imports of RunSpecs count from.  [default: the manifest's]",
+        ),
+        click.option("--max-cases", metavar="N", help="Warn when the batch has more cases than this."),
+        click.option("--workers", metavar="N", help="Cases at a time.  [default: 1]"),
+        click.option("--write-summary-csv", is_flag=True, help="Write batch_summary.csv too."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@batch.command(
+    name="plan",
+    cls=ExtraCommand,
+    help="""Check MANIFEST and write its bundle, and run nothing.
+
+    MANIFEST is a batch manifest (YAML or JSON), or a package list: its path, or its bare name. `atesor batch
+    resume` runs what was planned. """,
+)
+@_with_input_options
+@click.pass_context
+def _plan(context: click.Context, /, manifest: str, **flags: str | bool | None) -> int:
+    return run_pytest(["--atesor-plan-only", *_plan_arguments(manifest, flags), *context.obj])
+
+
+@batch.command(
+    name="run",
+    cls=ExtraCommand,
+    help="""Run the cases of MANIFEST, one after the other, or --workers at a time.
+
+    MANIFEST is a batch manifest (YAML or JSON), or a package list: its path, or its bare name. """,
+)
+@_with_input_options
+@click.pass_context
+def _run(context: click.Context, /, manifest: str, **flags: str | bool | None) -> int:
+    return run_pytest([*_plan_arguments(manifest, flags), *context.obj])
+
+
+@batch.command(
+    name="resume",
+    cls=ExtraCommand,
+    help="""Go on with the batch in BUNDLE: run its cases that have no outcome yet.
+
+    Attempts that ended unseen are adopted; those that were cut short stay as evidence, and their cases run
+    again. Everything but --workers is as it was planned. """,
+)
+@click.argument("bundle")
+@click.option("--retry-failed", is_flag=True, help="Run what ended as anything but PASS again too.")
+@click.option("--workers", metavar="N", help="Cases at a time.  [default: as planned]")
+@click.pass_context
+def _resume(context: click.Context, /, bundle: str, workers: str | None, *, retry_failed: bool) -> int:
+    arguments = [f"{RESUME.flag}={bundle}", *_reopen_arguments(bundle, workers)]
+    if retry_failed:
+        arguments.append("--atesor-retry-failed")
+    return run_pytest([*arguments, *context.obj])
+
+
+@batch.command(
+    name="rerun",
+    cls=ExtraCommand,
+    help="""Run cases of BUNDLE again, as new attempts; earlier ones stay.
+
+    Exactly one of --failed, --case and --all says which. """,
+)
+@click.argument("bundle")
+@click.option("--failed", is_flag=True, help="What ended as anything but PASS.")
+@click.option(
+    "--case", "cases", metavar="CASE", multiple=True, help="The case of this id or label; repeatable."
+)
+@click.option("--all", "everything", is_flag=True, help="Every case of the plan.")
+@click.option("--workers", metavar="N", help="Cases at a time.  [default: as planned]")
+@click.pass_context
+def _rerun(
+    context: click.Context,
+    /,
+    bundle: str,
+    cases: tuple[str, ...],
+    workers: str | None,
+    *,
+    failed: bool,
+    everything: bool,
+) -> int:
+    if failed + bool(cases) + everything != 1:
+        raise UsageError("a rerun needs exactly one selection; give --failed, --case or --all")
+    arguments = [f"{RERUN.flag}={bundle}", *_reopen_arguments(bundle, workers)]
+    arguments += ["--atesor-rerun-failed"] if failed else []
+    arguments += ["--atesor-rerun-all"] if everything else []
+    arguments += [f"--atesor-rerun-case={case}" for case in cases]
+    return run_pytest([*arguments, *context.obj])
+
+
+def _plan_arguments(source: str, flags: dict[str, str | bool | None]) -> list[str]:
+    from pytest_atesor.request import is_package_list  # noqa: PLC0415 - imports pytest's world
+
+    if (Path(source) / _PLAN).is_file():
+        raise UsageError(f"{source} is a bundle; go on with it by `atesor batch resume {source}`")
+    option = LIST if is_package_list(source) else MANIFEST
+    workers = flags.pop("workers")
+    arguments = [f"{option.flag}={source}", *_worker_arguments(workers if isinstance(workers, str) else "1")]
+    output_root = flags.pop("output_root")
+    if isinstance(output_root, str):
+        arguments.append(f"--atesor-output-root={os.path.abspath(output_root)}")  # noqa: PTH100 - links stay
+    for name, value in flags.items():
+        flag = f"--atesor-{name.replace('_', '-')}"
+        if isinstance(value, str):
+            arguments.append(f"{flag}={value}")
+        elif value:
+            arguments.append(flag)
+    return arguments
+
+
+def _reopen_arguments(bundle: str, workers: str | None) -> list[str]:
+    """Return how many workers, and the rootdir, as they were planned. A broken plan is pytest's to tell."""
+    settings: dict[str, object] = {}
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        settings.update(json.loads((Path(bundle) / _PLAN).read_bytes())["settings"])
+    arguments = _worker_arguments(str(settings.get("workers", 1)) if workers is None else workers)
+    rootdir = settings.get("rootdir")
+    if isinstance(rootdir, str) and Path(rootdir).is_dir():
+        arguments.append(f"--rootdir={rootdir}")
+    return arguments
+
+
+def _worker_arguments(text: str) -> list[str]:
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= _MOST_WORKERS):
+        raise UsageError(f"bad worker count {text!r} from --workers; it must be from 1 to {_MOST_WORKERS}")
+    return ["-n", "0" if int(text) == 1 else text]

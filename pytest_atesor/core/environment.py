@@ -1,0 +1,139 @@
+"""Whether an attempt failed for the sandbox's or the machine's sake: decided by evidence, not by words.
+
+Words are cheap: a build can print "No space left on device" as its last line, and an agent that believes it
+says "environment". So a claim of that kind holds only when something that the build cannot write says the
+same: the engine, the kernel's counters of the sandbox's control group, the free space.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from pytest_atesor.core.outcome import Cause
+
+__all__ = ["Evidence", "Judgement", "SandboxState", "has_route", "judge_failure", "parse_probe"]
+
+SandboxState = str
+"""What became of the sandbox: "running", "stopped", "absent", "stuck" or "unmanaged"."""
+
+_MIB: Final = 1024 * 1024
+LITTLE_SPACE_BYTES: Final = 256 * _MIB
+"""Below this a claim that the disk is full is believed; healthy machines have more."""
+
+NO_SPACE_BYTES: Final = 8 * _MIB
+"""Below this the disk is full, whatever was said."""
+
+_CLAIMS_SPACE: Final = re.compile(r"no space|disk quota|disk (?:is )?full", re.IGNORECASE)
+_CLAIMS_MEMORY: Final = re.compile(
+    r"out of memory|cannot allocate memory|memory exhausted|killed signal|signal: 9|signal: killed|oom",
+    re.IGNORECASE,
+)
+_DEAD: Final = {
+    "stopped": "the sandbox died while the case ran",
+    "absent": "the sandbox vanished while the case ran",
+    "stuck": "the sandbox starts no more programs",
+}
+_VIRTUAL: Final = re.compile(r"lo|docker\d|br-|veth|virbr|cni|podman|vnet|lxc|lxd|flannel|cali")
+_UP: Final = 0x1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What the machine itself says right after an attempt.
+
+    ``engine_error`` is the engine's failure to answer, empty when it did. ``oom_kills`` counts the processes
+    that the kernel killed for want of memory since the attempt began, in the sandbox where there is one;
+    ``memory_full`` says that its memory was at the limit at some time. ``was_restarted`` means that these
+    counters began anew in between. ``free_bytes`` is the least free space where the attempt may write, None
+    when it is not known. ``has_network`` is the machine's.
+    """
+
+    engine_error: str = ""
+    state: SandboxState = "unmanaged"
+    oom_kills: int = 0
+    memory_full: bool = False
+    was_restarted: bool = False
+    free_bytes: int | None = None
+    has_network: bool = True
+
+
+class Judgement(NamedTuple):
+    """Cause and reason of a failure, when the evidence changes what was said of it."""
+
+    cause: Cause
+    reason: str
+
+
+def judge_failure(cause: Cause | None, reason: str, evidence: Evidence) -> Judgement | None:
+    """Return what the evidence makes of a failure with that cause and reason; None when it stands."""
+    if cause in {Cause.OUTPUT_LIMIT, Cause.INTERRUPTED}:
+        return None
+    found = _find_fault(cause, reason, evidence)
+    if found:
+        said = f"; last: {reason}" if reason else ""
+        return Judgement(Cause.ENVIRONMENT, f"{found}{said}")
+    if cause is Cause.ENVIRONMENT and _is_refuted(reason, evidence):
+        return Judgement(Cause.BUILD, reason)
+    return None
+
+
+def parse_probe(text: str) -> dict[str, int]:
+    """Return the figures of a probe: lines "name value", the names of the kernel and of ``df``.
+
+    Of a name that stands twice the larger figure counts; "free" is the least, in bytes.
+    """
+    figures: dict[str, int] = {}
+    for line in text.splitlines():
+        name, _, value = line.strip().partition(" ")
+        if not value.strip().isdecimal():
+            continue
+        number = int(value)
+        if name in figures:
+            number = min(figures[name], number) if name == "free" else max(figures[name], number)
+        figures[name] = number
+    return figures
+
+
+def has_route(ipv4: str, ipv6: str) -> bool:
+    """Say whether the kernel's tables (/proc/net/route, /proc/net/ipv6_route) lead out of this machine."""
+    return any(_leads_out(line.split()) for line in ipv4.splitlines()[1:]) or any(
+        _leads_out_v6(line.split()) for line in ipv6.splitlines()
+    )
+
+
+def _find_fault(cause: Cause | None, reason: str, evidence: Evidence) -> str:
+    """Return what the machine is guilty of, empty when of nothing."""
+    if evidence.engine_error:
+        return f"the engine does not answer: {evidence.engine_error}"
+    if evidence.oom_kills:
+        return f"out of memory: the kernel killed {evidence.oom_kills} of its processes"
+    if evidence.state in _DEAD:
+        return _DEAD[evidence.state]
+    free = evidence.free_bytes
+    if free is not None and free < (LITTLE_SPACE_BYTES if _CLAIMS_SPACE.search(reason) else NO_SPACE_BYTES):
+        return f"no space left: {free // _MIB} MiB are free"
+    cut_off = cause in {Cause.SOURCE, Cause.DEPENDENCY} and not evidence.has_network
+    return "this machine has no network" if cut_off else ""
+
+
+def _is_refuted(reason: str, evidence: Evidence) -> bool:
+    """Say whether a claim of want is the word of a build alone."""
+    if evidence.free_bytes is not None and _CLAIMS_SPACE.search(reason):
+        return True
+    counted = not evidence.was_restarted and not evidence.memory_full
+    return counted and _CLAIMS_MEMORY.search(reason) is not None
+
+
+def _leads_out(fields: list[str]) -> bool:
+    flags = 3
+    return len(fields) > flags and not _VIRTUAL.match(fields[0]) and bool(int(fields[flags], 16) & _UP)
+
+
+def _leads_out_v6(fields: Iterable[str]) -> bool:
+    found = list(fields)
+    flags, device = 8, 9
+    if len(found) <= device or _VIRTUAL.match(found[device]) or found[0].startswith(("fe80", "ff")):
+        return False
+    # a route through a gateway: the addresses of one's own and of the link lead nowhere else
+    return bool(int(found[flags], 16) & _UP) and found[4].strip("0") != ""

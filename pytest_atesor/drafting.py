@@ -1,0 +1,156 @@
+"""From the input that the user named to a plan: read, check, plan. Nothing is created or started."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from pytest_atesor import __version__
+from pytest_atesor.bundle.clock import system_clock
+from pytest_atesor.bundle.inputs import TreeReader, read_input
+from pytest_atesor.core.manifest import PlanFacts, plan_manifest
+from pytest_atesor.core.names import check_name, make_batch_id
+from pytest_atesor.core.package_list import parse_package_list
+from pytest_atesor.core.plan import Platform, Target
+from pytest_atesor.core.planning import describe_input, plan_package_list
+from pytest_atesor.core.selection import select_names
+from pytest_atesor.core.shards import cut_shard
+from pytest_atesor.errors import BadInputError, UsageError
+from pytest_atesor.kinds import gather_kinds
+from pytest_atesor.worker import show_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import pytest
+
+    from pytest_atesor.core.plan import Case, InputFile, Json, Plan
+    from pytest_atesor.options import Options
+    from pytest_atesor.request import ListFile
+
+__all__ = ["plan_input"]
+
+_Choice = TypeVar("_Choice", Platform, Target)
+
+
+def plan_input(
+    file: ListFile, names: tuple[str, ...], options: Options, config: pytest.Config, workers: int
+) -> Plan:
+    """Return the plan of a package list or manifest: the named cases, or the shard's, or all.
+
+    Raises BadInputError or UsageError.
+    """
+    if names and options.shard is not None:
+        raise UsageError("case names and a shard exclude each other; drop the names, or the shard")
+    settings: dict[str, Json] = {
+        "engine": options.engine,
+        "agent": list(options.agent) if options.agent is not None else None,
+        "package": options.package,
+        "workers": max(1, workers),
+        "version": __version__,
+        "rootdir": str(config.rootpath),
+    }
+    if file.is_manifest:
+        plan = _plan_manifest(file, names, options, config, settings)
+    else:
+        plan = _plan_list(file, names, options, config, settings)
+    return replace(plan, write_csv=plan.write_csv or options.write_csv)
+
+
+def _plan_list(
+    file: ListFile,
+    names: tuple[str, ...],
+    options: Options,
+    config: pytest.Config,
+    settings: dict[str, Json],
+) -> Plan:
+    try:
+        data = file.path.read_bytes()
+    except OSError as error:
+        raise BadInputError(f"cannot read the package list {file.path}: {error.strerror}") from error
+    return plan_package_list(
+        parse_package_list(data, file.source),
+        batch_id=_choose_batch_id(file, options),
+        name=file.name,
+        source=file.source,
+        platform=options.platform,
+        target=options.target,
+        only=names,
+        shard=options.shard,
+        inputs=(describe_input(_place(file.path, config.rootpath), data),),
+        settings=settings,
+        created_at=system_clock().now(),
+    )
+
+
+def _plan_manifest(
+    file: ListFile,
+    names: tuple[str, ...],
+    options: Options,
+    config: pytest.Config,
+    settings: dict[str, Json],
+) -> Plan:
+    shown = Path(show_path(file.path))
+    profiles = shown.parent if options.profile_root is None else Path(show_path(options.profile_root))
+    if not profiles.is_dir():
+        raise UsageError(f"the profile root {profiles} is no directory; check --atesor-profile-root")
+    facts = PlanFacts(
+        batch_id=_choose_batch_id(file, options),
+        name=file.name,
+        platform=options.platform,
+        target=options.target,
+        settings=settings,
+        created_at=system_clock().now(),
+    )
+    whole = plan_manifest(read_input(shown), TreeReader(shown, profiles), gather_kinds(config), facts)
+    chosen = select_names([case.label for case in whole.cases], names, file.source)
+    cut = cut_shard(len(chosen), options.shard)
+    cases = tuple(whole.cases[index] for index in chosen[cut.start : cut.stop])
+    return replace(
+        whole,
+        source=file.source,
+        cases=cases,
+        platform=_agree("platform", cases, options.platform, is_given="platform" in options.given),
+        target=_agree("target", cases, options.target, is_given="target" in options.given),
+        inputs=tuple(_place_input(found, config.rootpath) for found in whole.inputs),
+    )
+
+
+def _agree(key: str, cases: Iterable[Case], default: _Choice, *, is_given: bool) -> _Choice:
+    """Return the platform or target that the cases ask for, the default when none does."""
+    asked = {str(case.spec[key]): case.label for case in cases if case.kind == "port" and key in case.spec}
+    if is_given:
+        asked.setdefault(default.value, f"--atesor-{key}")
+    if len(asked) > 1:
+        shown = ", ".join(f"{value} ({label})" for value, label in asked.items())
+        raise BadInputError(
+            f"one batch has one {key}, and its cases ask for several: {shown}; make two batches"
+        )
+    return type(default)(next(iter(asked), default.value))
+
+
+def _choose_batch_id(file: ListFile, options: Options) -> str:
+    if options.batch_id is None:
+        return make_batch_id(file.name, time.strftime("%Y%m%d-%H%M%S"))
+    try:
+        batch_id = check_name(options.batch_id)
+    except ValueError as error:
+        raise UsageError(f"bad batch id {options.batch_id!r}: {error}") from None
+    taken = options.output_root / batch_id
+    if taken.exists():
+        raise UsageError(f"batch id {batch_id!r} is taken: {taken} exists; choose another, or resume it")
+    return batch_id
+
+
+def _place_input(file: InputFile, rootdir: Path) -> InputFile:
+    imports = tuple(_place(Path(path), rootdir) for path in file.imports)
+    return replace(file, path=_place(Path(file.path), rootdir), imports=imports)
+
+
+def _place(path: Path, rootdir: Path) -> str:
+    """Return where an input is found again: relative to the rootdir below it, else absolute."""
+    absolute = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would rename what a link was called
+    return absolute.relative_to(rootdir).as_posix() if absolute.is_relative_to(rootdir) else str(absolute)

@@ -1,0 +1,73 @@
+"""The slots of a batch: leased before its first case, cleared of what a killed batch left in them.
+
+A batch that was killed with SIGKILL, workers and all, cannot remove its sandboxes. The next start does it,
+for the slots that it leases and for those that nobody holds any more. Only sandboxes that a batch made are
+touched.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from pytest_atesor.bench import LEASE_LABEL
+from pytest_atesor.errors import SandboxError
+from pytest_atesor.sandbox.interface import Foreign, Present
+from pytest_atesor.sandbox.slots import claim_name, lease_slot
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_atesor.core.plan import Platform
+    from pytest_atesor.sandbox.interface import Engine
+    from pytest_atesor.sandbox.slots import SlotLease
+
+__all__ = ["clear_slot", "lease_slots", "reap_strays"]
+
+
+def lease_slots(state: Path, platform: Platform, engine: Engine | None, count: int) -> list[SlotLease]:
+    """Lease that many slots and empty them. Raises SetupError when there are not so many."""
+    owner = None if engine is None else engine.name
+
+    def is_foreign(name: str) -> bool:
+        return engine is not None and isinstance(engine.state(name), Foreign)
+
+    leases: list[SlotLease] = []
+    try:
+        for _ in range(count):
+            first = leases[-1].number + 1 if leases else 1
+            leases.append(
+                lease_slot(state, platform, range(first, 1000), is_foreign=is_foreign, engine=owner)
+            )
+            clear_slot(engine, leases[-1].name)
+    except BaseException:
+        for lease in leases:
+            lease.release()
+        raise
+    return leases
+
+
+def clear_slot(engine: Engine | None, name: str) -> None:
+    """Remove the sandbox of a slot that is ours. What cannot be removed fails the next case there, loudly."""
+    if engine is not None:
+        with contextlib.suppress(SandboxError):
+            engine.remove(name)
+
+
+def reap_strays(engine: Engine | None) -> tuple[str, ...]:
+    """Remove the sandboxes of batches that are dead; return their names. What cannot be removed stays."""
+    if engine is None:
+        return ()
+    reaped: list[str] = []
+    for name in engine.list_sandboxes():
+        found = engine.state(name)
+        if not isinstance(found, Present) or LEASE_LABEL not in found.labels:
+            continue
+        # Held while we remove: a batch that starts in this moment takes another number.
+        claim = claim_name(engine.name, name)
+        if claim is None:
+            continue
+        with claim, contextlib.suppress(SandboxError):
+            engine.remove(name)
+            reaped.append(name)
+    return tuple(reaped)

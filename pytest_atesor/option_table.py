@@ -1,0 +1,170 @@
+"""Every option as data: its flag, environment variable, ini key, default and help."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from pytest_atesor.core.limits import DEFAULT_CPU_WEIGHT, DEFAULT_PIDS
+from pytest_atesor.core.plan import Platform, Target
+
+__all__ = ["LIST", "MANIFEST", "OPTIONS", "RERUN", "RESUME", "Option"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """One option. ``kind`` is "text" (the last value wins), "flag" or "list" (values add up, in order).
+
+    ``is_order`` says that it asks for something to be done now: it has no environment variable or ini key.
+    """
+
+    name: str
+    kind: Literal["text", "flag", "list"] = "text"
+    metavar: str | None = None
+    default: str = ""
+    help: str
+    is_order: bool = False
+
+    @property
+    def flag(self) -> str:
+        """The spelling on the command line."""
+        return f"--atesor-{self.name}"
+
+    @property
+    def dest(self) -> str:
+        """The attribute of pytest's option namespace, and the ini key."""
+        return f"atesor_{self.name.replace('-', '_')}"
+
+    @property
+    def env(self) -> str:
+        """The environment variable."""
+        return self.dest.upper()
+
+
+LIST: Final = Option(
+    name="list",
+    metavar="NAME|PATH",
+    help="Run this package list as a batch: a bare NAME is packages/NAME.json of the rootdir, else the "
+    "plugin's own list of that name; a value with a slash or ending in .json is a path",
+)
+
+MANIFEST: Final = Option(
+    name="manifest",
+    metavar="PATH",
+    is_order=True,
+    help="Run this batch manifest; the same as naming it as a path, and never taken for a test",
+)
+RESUME: Final = Option(
+    name="resume",
+    metavar="DIR",
+    is_order=True,
+    help="Go on with the batch whose bundle is DIR: run its cases that have no outcome yet",
+)
+RERUN: Final = Option(
+    name="rerun",
+    metavar="DIR",
+    is_order=True,
+    help="Run cases of the bundle DIR again, as new attempts; needs one of the three that follow",
+)
+
+OPTIONS: Final = (
+    LIST,
+    MANIFEST,
+    Option(
+        name="platform",
+        metavar="NAME",
+        default=Platform.DEBIAN.value,
+        help="Distribution of the sandboxes: alpine, debian or ubuntu",
+    ),
+    Option(
+        name="target",
+        metavar="NAME",
+        default=Target.QEMU.value,
+        help="Where builds run: qemu (emulated on this machine) or native (a riscv64 machine)",
+    ),
+    Option(
+        name="engine",
+        metavar="NAME",
+        default="auto",
+        help="Container engine: auto, docker, podman, or none when the agent brings its own sandbox",
+    ),
+    Option(
+        name="agent",
+        metavar="CMD",
+        help="Program that ports one package, in place of the built-in one; same flags, same exit codes",
+    ),
+    Option(name="package", kind="flag", help="Ask every agent to package what it built"),
+    Option(name="shard-index", metavar="I", help="Run only shard I, counted from 0; needs the total"),
+    Option(name="shard-total", metavar="N", help="Cut the list into N contiguous shards; 1: no sharding"),
+    Option(
+        name="only",
+        kind="list",
+        metavar="NAME|@FILE",
+        help="Run only the package of this exact name, or those in FILE, one name a line; repeatable",
+    ),
+    Option(
+        name="output-root",
+        metavar="DIR",
+        default="runs/batches",
+        help="Directory of the bundles, relative to the rootdir",
+    ),
+    Option(
+        name="retry-environment",
+        metavar="N",
+        default="1",
+        help="How often a case is tried again when not the package but the sandbox or the machine failed",
+    ),
+    Option(
+        name="no-breaker",
+        kind="flag",
+        help="Go on when the first five cases all failed for the environment's sake, or the engine is gone",
+    ),
+    Option(
+        name="slot-memory",
+        metavar="SIZE",
+        help="Memory of one sandbox, such as 4G; without it, the machine's memory over the slots",
+    ),
+    Option(
+        name="slot-pids",
+        metavar="N",
+        default=str(DEFAULT_PIDS),
+        help="Most processes and threads in one sandbox",
+    ),
+    Option(
+        name="slot-cpu-weight",
+        metavar="N",
+        default=str(DEFAULT_CPU_WEIGHT),
+        help="CPU weight of a sandbox, relative to other containers, which have 1024",
+    ),
+    Option(name="batch-id", metavar="ID", help="Name of the bundle; without it, the list and the time"),
+    Option(
+        name="profile-root",
+        metavar="DIR",
+        help="Directory that the imports of RunSpecs count from; without it, the manifest's own",
+    ),
+    Option(name="max-cases", metavar="N", help="Warn when a batch has more cases than this"),
+    Option(name="write-summary-csv", kind="flag", help="Write batch_summary.csv too"),
+    Option(
+        name="plan-only",
+        kind="flag",
+        is_order=True,
+        help="Write the bundle with its frozen plan and run nothing",
+    ),
+    RESUME,
+    Option(
+        name="retry-failed",
+        kind="flag",
+        is_order=True,
+        help="With the resume of a bundle: run what ended as anything but PASS again too",
+    ),
+    RERUN,
+    Option(name="rerun-failed", kind="flag", is_order=True, help="Rerun what ended as anything but PASS"),
+    Option(
+        name="rerun-case",
+        kind="list",
+        metavar="CASE",
+        is_order=True,
+        help="Rerun the case of this id or label; repeatable",
+    ),
+    Option(name="rerun-all", kind="flag", is_order=True, help="Rerun every case of the plan"),
+)

@@ -1,0 +1,172 @@
+"""A bundle that goes on: which of its cases run, with the settings of its frozen plan.
+
+What the plan fixed is taken from the plan. An option on the command line that says otherwise is refused;
+environment and ini files, which speak of batches in general, are not asked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, cast
+
+from pytest_atesor.bundle.files import check_writable
+from pytest_atesor.bundle.layout import BundleLayout
+from pytest_atesor.bundle.writer import Bundle, read_bundle, read_plan
+from pytest_atesor.core.recovery import decide_rerun, decide_resume
+from pytest_atesor.errors import UsageError
+from pytest_atesor.worker import show_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pytest_atesor.bundle.lock import Holder
+    from pytest_atesor.core.clock import Clock
+    from pytest_atesor.core.ledger import Ledger
+    from pytest_atesor.core.plan import Case, Json, Plan
+    from pytest_atesor.options import Options, ReopenOptions
+
+__all__ = [
+    "Reopened",
+    "choose_cases",
+    "describe_changes",
+    "freeze_options",
+    "list_cases",
+    "read_frozen",
+    "reopen",
+]
+
+_OF_NEW_BATCHES: Final = (
+    "list",
+    "manifest",
+    "batch-id",
+    "output-root",
+    "profile-root",
+    "max-cases",
+    "write-summary-csv",
+    "shard-index",
+    "shard-total",
+    "only",
+    "plan-only",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reopened:
+    """A bundle that is ours now, what runs of it, and lines for the user about its state."""
+
+    bundle: Bundle
+    cases: tuple[Case, ...]
+    notices: tuple[str, ...]
+
+
+def read_frozen(wish: ReopenOptions) -> Plan:
+    """Return the plan of the bundle. Raises BundleError when it is none."""
+    return read_plan(BundleLayout(wish.root))
+
+
+def list_cases(wish: ReopenOptions) -> tuple[Case, ...]:
+    """Return the cases that would run as the bundle stands, without touching it. Raises BundleError."""
+    return choose_cases(read_bundle(wish.root).ledger, wish)
+
+
+def freeze_options(options: Options, plan: Plan, wish: ReopenOptions, rootdir: Path) -> Options:
+    """Return the options with what the plan fixed in them.
+
+    Raises UsageError for one on the command line that contradicts, or another rootdir.
+    """
+    where = show_path(wish.root)
+    for name in _OF_NEW_BATCHES:
+        if name in options.given:
+            raise UsageError(
+                f"--atesor-{name} is for a new batch, and the plan of {where} is frozen;"
+                " drop it, or start a new batch"
+            )
+    planned = Path(str(plan.settings.get("rootdir", rootdir)))
+    if planned.is_dir() and planned.resolve() != rootdir.resolve():
+        raise UsageError(f"{where} belongs to the rootdir {planned}; add --rootdir={planned}")
+    agent = cast("list[str] | None", plan.settings.get("agent"))
+    engine = str(plan.settings.get("engine", "auto"))
+    frozen = replace(
+        options,
+        platform=plan.platform,
+        target=plan.target,
+        engine=options.engine if engine == "auto" and "engine" in options.given else engine,
+        agent=tuple(agent) if agent is not None else None,
+        package=plan.settings.get("package") is True,
+        shard=None,
+        only=(),
+        output_root=wish.root.parent,
+    )
+    fixed: dict[str, tuple[Json, Json]] = {
+        "platform": (options.platform.value, frozen.platform.value),
+        "target": (options.target.value, frozen.target.value),
+        "engine": (frozen.engine if options.engine == "auto" else options.engine, frozen.engine),
+        "agent": (list(options.agent or ()), list(frozen.agent or ())),
+        "package": (options.package, frozen.package),
+    }
+    for name, (asked, known) in fixed.items():
+        if name in options.given and asked != known:
+            raise UsageError(
+                f"--atesor-{name} {asked} contradicts the plan of {where}, which has {known};"
+                " drop it, or start a new batch"
+            )
+    return frozen
+
+
+def choose_cases(ledger: Ledger, wish: ReopenOptions) -> tuple[Case, ...]:
+    """Return the cases to run, in plan order. Raises UsageError for a case that the plan does not have."""
+    if wish.is_rerun:
+        ids = decide_rerun(ledger, failed=wish.with_failed, names=wish.cases, everything=wish.everything)
+    else:
+        ids = decide_resume(ledger, retry_failed=wish.with_failed)
+    chosen = set(ids)
+    return tuple(case for case in ledger.plan.cases if case.case_id in chosen)
+
+
+def reopen(
+    wish: ReopenOptions, holder: Holder, clock: Clock, rootdir: Path, on_wait: Callable[[], None]
+) -> Reopened:
+    """Take the bundle over, put right what was left behind, and choose the cases.
+
+    ``on_wait`` is called when workers of a killed run must be waited for.
+    Raises BundleError when it is in use, damaged, newer or not writable.
+    """
+    where = show_path(wish.root)
+    check_writable(wish.root, "the bundle")
+    bundle = Bundle.open(wish.root, holder=holder, clock=clock, on_wait=on_wait)
+    try:
+        cases = choose_cases(bundle.ledger, wish)
+        notices = [str(bundle.ledger.tally())]
+        recovery = bundle.recovery
+        if recovery.torn_bytes:
+            notices.append(f"dropped a torn last line of {recovery.torn_bytes} bytes from the journal")
+        if recovery.adopted:
+            notices.append(f"adopted {_count(recovery.adopted)} that had ended unseen")
+        if recovery.interrupted:
+            notices.append(f"gave up {_count(recovery.interrupted)} that had been cut short")
+        notices += describe_changes(bundle.plan, rootdir)
+        verb = "rerunning" if wish.is_rerun else "resuming"
+        notices.append(f"{verb} {where}: {len(cases)} case{'s' * (len(cases) != 1)} to run")
+    except BaseException:
+        bundle.close()
+        raise
+    return Reopened(bundle=bundle, cases=cases, notices=tuple(notices))
+
+
+def describe_changes(plan: Plan, rootdir: Path) -> Iterator[str]:
+    """Yield a line for each input file that is not what the plan was made from."""
+    for file in plan.inputs:
+        path = rootdir / file.path
+        try:
+            found = hashlib.sha256(path.read_bytes()).hexdigest()
+        except OSError:
+            yield f"{file.path} is not there any more; the frozen plan goes on"
+            continue
+        if found != file.sha256:
+            yield f"{file.path} changed since planning; the frozen plan goes on"
+
+
+def _count(attempts: tuple[tuple[str, str], ...]) -> str:
+    return f"{len(attempts)} attempt{'s' * (len(attempts) != 1)}"

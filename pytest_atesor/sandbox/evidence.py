@@ -1,0 +1,127 @@
+"""What the engine and the kernel say of a sandbox right after something failed in it.
+
+Every figure comes from outside the build's reach: the engine's own record of the container, the counters of
+its control group, the file system's. Nothing here judges; see :mod:`pytest_atesor.core.environment`.
+"""
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Final
+
+from pytest_atesor.core.environment import Evidence, has_route, parse_probe
+from pytest_atesor.errors import SandboxError, SetupError
+from pytest_atesor.sandbox.interface import Engine, ExecSpec, Present
+
+__all__ = ["can_start_programs", "count_oom_kills", "read_evidence", "read_machine_evidence"]
+
+# Version 2 counts in memory.events, version 1 in memory.oom_control and memory.failcnt.
+_PROBE: Final = """\
+cat /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control 2>/dev/null
+echo "failcnt $(cat /sys/fs/cgroup/memory/memory.failcnt 2>/dev/null || echo 0)"
+for place in /workspace /tmp; do
+    echo "free $(stat -f -c '%a %S' "$place" | { read -r blocks size; echo $((blocks * size)); })"
+done
+true
+"""
+_PATIENCE_S: Final = 30.0
+
+
+def read_evidence(engine: Engine, name: str, state_directory: Path) -> Evidence:
+    """Return the evidence of a sandbox. Raises nothing: an engine that does not answer is evidence too."""
+    try:
+        found = engine.state(name)
+    except (SandboxError, SetupError) as error:
+        return Evidence(engine_error=str(error), state="absent")
+    if not isinstance(found, Present):
+        return _without_sandbox(engine, "absent")
+    if not found.running:
+        evidence = _without_sandbox(engine, "stopped")
+        if found.oom_killed and not evidence.engine_error:
+            return Evidence(state="stopped", oom_kills=1)
+        return evidence
+    figures = _probe(engine, name)
+    if figures is None:
+        stuck = not can_start_programs(engine, name)
+        return Evidence(state="stuck" if stuck else "running", has_network=_has_network())
+    free = min(figures.get("free", 1 << 62), _free(state_directory))
+    return Evidence(
+        state="running",
+        # Docker's own flag also remembers what happened before the counters began anew.
+        oom_kills=max(figures.get("oom_kill", 0), int(found.oom_killed)),
+        memory_full=figures.get("failcnt", 0) > 0 or figures.get("max", 0) > 0,
+        was_restarted=found.was_restarted,
+        free_bytes=free,
+        has_network=_has_network(),
+    )
+
+
+def read_machine_evidence(directory: Path, oom_kills_before: int) -> Evidence:
+    """Return what this machine says where no sandbox is ours."""
+    return Evidence(
+        oom_kills=max(0, count_oom_kills() - oom_kills_before),
+        free_bytes=_free(directory),
+        has_network=_has_network(),
+    )
+
+
+def count_oom_kills() -> int:
+    """Return how many processes the kernel has killed for want of memory since it started."""
+    try:
+        return parse_probe(Path("/proc/vmstat").read_text(encoding="ascii")).get("oom_kill", 0)
+    except OSError:
+        return 0
+
+
+def can_start_programs(engine: Engine, name: str) -> bool:
+    """Say whether the sandbox still runs the simplest of programs."""
+    try:
+        return _exec(engine, name, ["true"]).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+
+
+def _probe(engine: Engine, name: str) -> dict[str, int] | None:
+    try:
+        ended = _exec(engine, name, ["sh", "-c", _PROBE])
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return parse_probe(ended.stdout.decode("ascii", "replace")) if ended.returncode == 0 else None
+
+
+def _exec(engine: Engine, name: str, argv: list[str]) -> "subprocess.CompletedProcess[bytes]":
+    command = engine.exec_argv(name, ExecSpec(argv=argv, user="root", cwd="/"))
+    return subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        timeout=_PATIENCE_S,
+        check=False,
+    )
+
+
+def _without_sandbox(engine: Engine, state: str) -> Evidence:
+    """Tell a sandbox that is gone from an engine that is."""
+    try:
+        engine.probe()
+    except (SandboxError, SetupError) as error:
+        return Evidence(engine_error=str(error), state=state)
+    return Evidence(state=state)
+
+
+def _free(directory: Path) -> int:
+    try:
+        return shutil.disk_usage(directory).free
+    except OSError:
+        return 1 << 62
+
+
+def _has_network() -> bool:
+    tables = []
+    for path in (Path("/proc/net/route"), Path("/proc/net/ipv6_route")):
+        try:
+            tables.append(path.read_text(encoding="ascii"))
+        except OSError:
+            tables.append("")
+    return has_route(*tables) if any(tables) else True

@@ -1,0 +1,25 @@
+"""Stop signals that come before the first case can start."""
+
+import os
+import signal
+
+import pytest
+
+from pytest_atesor.runners.stop import StopFlag
+from pytest_atesor.signals import ProcessBook, SetupInterrupted, StopSignals
+
+
+def test_a_signal_during_setup_is_raised_once_however_often_it_is_sent() -> None:
+    with StopFlag() as flag, StopSignals(flag, ProcessBook()):
+        with pytest.raises(SetupInterrupted) as caught:
+            os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGTERM)  # a parent that passes on what its whole group got
+        os.kill(os.getpid(), signal.SIGINT)
+        assert caught.value.number == signal.SIGTERM
+
+
+def test_the_former_handler_comes_back() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with StopFlag() as flag, StopSignals(flag, ProcessBook()):
+        assert signal.getsignal(signal.SIGTERM) != before
+    assert signal.getsignal(signal.SIGTERM) == before
