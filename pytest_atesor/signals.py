@@ -79,11 +79,10 @@ class ProcessBook:
 class StopSignals:
     """Handlers for INT, TERM and HUP; the former handlers come back on leaving. For the main thread.
 
-    Until :meth:`watch` is called the first signal raises SetupInterrupted and a later one ends the process, so
-    that none arrives in the middle of the clean-up. From then on the first one calls
-    ``on_stop`` with its number, raises ``flag`` to TERMINATE and tells the workers; a later one raises it
-    to KILL_NOW, tells the workers, and ends this process for good when the orderly end takes more than
-    three seconds.
+    Until :meth:`watch` is called the first signal raises SetupInterrupted and a later one ends the process:
+    none interrupts the clean-up. From then on the first one calls ``on_stop`` with its number, raises
+    ``flag`` to TERMINATE and tells the workers; a later one raises it to KILL_NOW, tells the workers, and
+    ends this process for good when the orderly end takes more than three seconds.
     """
 
     def __init__(self, flag: StopFlag, workers: ProcessBook) -> None:
