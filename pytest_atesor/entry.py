@@ -16,6 +16,7 @@ import pytest
 
 from pytest_atesor.controller import Controller, XdistHooks
 from pytest_atesor.core.exit_code import decide_exit_code
+from pytest_atesor.core.plan import BatchKind
 from pytest_atesor.errors import AtesorError
 from pytest_atesor.join import register_tree, register_worker
 from pytest_atesor.prepare import make_batch, make_draft, write_plan
@@ -76,7 +77,8 @@ def _begin(config: pytest.Config, draft: Draft) -> int | None:
         if draft.reopened is not None:
             ledger = draft.reopened.bundle.ledger
             return decide_exit_code(plan.kind, (ledger.state(case.case_id) for case in ledger.selected))
-        say(f"{plan.source}: nothing is selected; nothing to do")
+        noun = "packages" if plan.kind is BatchKind.PACKAGE_LIST else "cases"
+        say(f"{plan.source}: this shard has no {noun}; nothing to do")
         return 0
     if options.max_cases is not None and len(plan.cases) > options.max_cases:
         say(f"warning: {plan.source} has {len(plan.cases)} cases, more than the {options.max_cases} expected")

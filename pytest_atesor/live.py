@@ -143,6 +143,9 @@ class LiveReport:
 
     def _write(self, line: str) -> None:
         terminal = self._terminal
+        # Without xdist a case is tried again while pytest captures what is written.
+        capture = self._config.pluginmanager.getplugin("capturemanager")
         if terminal is not None:
-            with contextlib.suppress(OSError):
+            visibly = capture.global_and_fixture_disabled() if capture else contextlib.nullcontext()
+            with visibly, contextlib.suppress(OSError):
                 terminal.write_line(line)

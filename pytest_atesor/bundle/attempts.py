@@ -3,6 +3,7 @@
 Numbered, created exclusively, never used twice, finished by the record that is written last.
 """
 
+import os
 import re
 from typing import Final
 
@@ -24,10 +25,15 @@ def create_attempt(layout: BundleLayout, case_id: str) -> AttemptLayout:
     """
     parent = layout.case(case_id) / "attempts"
     with guard("create an attempt in", parent):
-        parent.mkdir(parents=True, exist_ok=True)
-        number = max(
-            (int(entry.name) for entry in parent.iterdir() if _ATTEMPT_ID.fullmatch(entry.name)), default=0
-        )
+        try:
+            parent.mkdir()
+            number = 0
+        except FileExistsError:
+            names = os.listdir(parent)  # noqa: PTH208 - a Path for each entry costs more than the listing
+            number = max((int(name) for name in names if _ATTEMPT_ID.fullmatch(name)), default=0)
+        except FileNotFoundError:
+            parent.mkdir(parents=True, exist_ok=True)
+            number = 0
         while True:
             number += 1
             attempt = layout.attempt(case_id, f"{number:03d}")

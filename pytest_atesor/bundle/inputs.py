@@ -34,7 +34,8 @@ class TreeReader:
         return self._read(self._profiles, path, "the profile root")
 
     def _read(self, root: Path, path: str, called: str) -> InputText:
-        found = os.path.join(root, path)  # noqa: PTH118 - ten thousand times: Path takes longer than the disk
+        # Ten thousand times: Path takes longer than the disk.
+        found = path if root == Path() else os.path.join(root, path)  # noqa: PTH118 - for the reason above
         real = self._resolve(found)
         if not (real + os.sep).startswith(self._real[root]):
             raise BadInputError(f"{found} leads out of {called} {root}, to {real}; keep the inputs inside it")

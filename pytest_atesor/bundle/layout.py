@@ -6,12 +6,10 @@ cases/<case_id>/attempts/<attempt_id>/{attempt.json,run.log,result.json,metrics.
 """
 
 import os
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_atesor.bundle.files import guard
-from pytest_atesor.errors import BundleError
 
 __all__ = ["AttemptLayout", "BundleLayout", "link_log"]
 
@@ -125,12 +123,16 @@ def link_log(log_directory: Path, name: str, log: Path) -> Path:
     link = log_directory / f"{name}.log"
     temporary = log_directory / f".{name}.{os.getpid()}.tmp"
     with guard("make the log link", link):
-        log_directory.mkdir(parents=True, exist_ok=True)
-        if link.is_dir() and not link.is_symlink():
-            raise BundleError(f"cannot make the log link {link}: a directory stands there; remove it")
-        target = os.path.relpath(log.parent.resolve() / log.name, log_directory.resolve())
-        with suppress(FileNotFoundError):
+        # Strings and one attempt at each call: this is done for every case, and paths are slow.
+        there, here = os.path.realpath(log.parent), os.path.realpath(log_directory)
+        target = os.path.relpath(f"{there}/{log.name}", here)
+        try:
+            os.symlink(target, temporary)  # noqa: PTH211 - the same
+        except FileNotFoundError:
+            log_directory.mkdir(parents=True, exist_ok=True)
+            temporary.symlink_to(target)
+        except FileExistsError:
             temporary.unlink()
-        temporary.symlink_to(target)
-        temporary.replace(link)
+            temporary.symlink_to(target)
+        os.replace(temporary, link)  # noqa: PTH105 - the same
     return link

@@ -80,7 +80,7 @@ class BundleLock:
 
     @property
     def _holder_path(self) -> Path:
-        return self._path.with_name(f"{self._path.name}.holder.json")
+        return self._path.with_name(f"{self._path.name}.holder")
 
     def _describe_holder(self) -> str:
         with suppress(OSError, ValueError, KeyError, TypeError):

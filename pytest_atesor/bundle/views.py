@@ -87,9 +87,13 @@ def read_evidence(attempt: AttemptLayout, record: AttemptRecord) -> dict[str, Js
     """Return what an attempt left, as one document that dotted paths point into.
 
     The keys of ``result.json`` and of ``metrics.json`` stand at the top, metrics first in rank; ``result``,
-    ``metrics`` and ``attempt`` hold each file whole. A missing or broken file counts as empty.
+    ``metrics`` and ``attempt`` hold each file whole. A missing or broken file counts as empty; in place of
+    ``metrics.json`` the result's own metrics will do.
     """
     result, metrics = _read_object(attempt.result), _read_object(attempt.metrics)
+    stated = result.get("metrics")
+    if not metrics and isinstance(stated, dict):
+        metrics = stated
     whole: dict[str, Json] = {"result": result, "metrics": metrics, "attempt": dump_attempt(record)}
     return {**result, **metrics, **whole}
 

@@ -67,6 +67,7 @@ class Bundle:
         self._journal = Journal(layout.journal, content)
         self._views = Views(layout, plan)
         self._limiter = ViewLimiter(clock.monotonic)
+        self._is_closed = False
         self._has_news = True  # since the views were last written durably
 
     @classmethod
@@ -140,7 +141,13 @@ class Bundle:
             self._has_news = self._has_news and not force
 
     def close(self) -> None:
-        """Write the final views and give the lock back; that also happens when the disk refuses the views."""
+        """Write the final views and give the lock back, also when the disk refuses the views.
+
+        A second call does nothing.
+        """
+        if self._is_closed:
+            return
+        self._is_closed = True
         try:
             self.refresh(force=True)
         finally:

@@ -154,7 +154,8 @@ def parse_runspec(document: Document, where: str, kinds: Mapping[str, Kind]) -> 
     check_schema(cast("Json", body), kind.schema, where, _marks_below(document, kind.name))
     for fault in kind.find_faults(body):
         path = (kind.name, *fault.path)
-        shown = show_value(redact_text(str(_value_at(document.value, path))))
+        value_there = _value_at(document.value, path)
+        shown = show_value(redact_text(value_there) if isinstance(value_there, str) else value_there)
         raise BadInputError(f"{locate(path, where, document.marks)}: {shown} is refused: {fault.reason}")
     return RunSpec(
         kind=kind,

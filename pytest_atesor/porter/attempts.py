@@ -44,13 +44,18 @@ __all__ = ["Attempts", "Built", "Package", "build_file_words"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Package:
-    """What is built: its directory name, whether file times mean nothing (git), Debian's name for it."""
+    """What is built: its directory name, whether file times mean nothing (git), Debian's name for it.
+
+    ``tree_names`` are its files' base names, ``spoken`` the words of its build files, ``absent`` the
+    submodules that could not be fetched, each with the reason.
+    """
 
     name: str
     same_times: bool
     debian_source: str
     tree_names: frozenset[str] = frozenset()
     spoken: frozenset[str] = frozenset()
+    absent: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,6 +267,9 @@ class Attempts:
         self, failure: _Failure, unresolved: Sequence[Need], options: BuildOptions, *, is_missing: bool
     ) -> Outcome:
         reason = find_reason(failure.log) or f"{failure.step} failed without a word"
+        for path, why in self._package.absent:
+            if path.rpartition("/")[2] in failure.log:
+                return failed(Cause.SOURCE, f"the submodule {path} could not be fetched ({why}): {reason}")
         named = [one for one in dict.fromkeys(unresolved) if one.kind is not NeedKind.WORDS]
         if named:
             shown = ", ".join(str(one) for one in named[:_SHOWN_NEEDS])

@@ -177,6 +177,7 @@ def _build(settings: Settings, place: Place, shell: Shell, run: Run, phases: Pha
             debian_source=_debian_source(work.fetched, settings.url),
             tree_names=frozenset(one.rpartition("/")[2] for one in work.tree.files),
             spoken=build_file_words(work.tree),
+            absent=tuple((one.path, one.reason) for one in work.fetched.submodules if not one.fetched),
         ),
         scan=scan,
     )

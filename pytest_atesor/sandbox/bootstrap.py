@@ -26,6 +26,9 @@ _TOOLS: Mapping[str, str] = {"mmdebstrap": "mmdebstrap", "arch-test": "arch-test
 _TARGET_FORMAT = "$(LABEL)|$(COMPONENT)|$(REPO_URI)"
 _STEP = "bootstrap: "
 _TERM_WAIT_S = 30.0
+# What is mounted for the new system is seen by nobody else and goes with its processes, however they end.
+# Without root, mmdebstrap does that by itself.
+_OWN_MOUNTS = ("unshare", "--mount", "--propagation", "private")
 _SHARED_SCRATCH = Path("/var/tmp")  # noqa: S108 - the ids of mmdebstrap's user namespace may not enter ours
 
 
@@ -48,10 +51,16 @@ def bootstrap_archive(
         root = directory / "root.tar"
         script = recipe.recipe_directory() / "bootstrap.sh"
         suite, components = recipe.BOOTSTRAP_SUITES[platform], recipe.BOOTSTRAP_COMPONENTS[platform]
+        is_root = os.geteuid() == 0
         argv = ["sh", str(script), suite, components, host, str(root)]
+        if (
+            is_root
+            and subprocess.run([*_OWN_MOUNTS, "true"], capture_output=True, check=False).returncode == 0
+        ):
+            argv = [*_OWN_MOUNTS, *argv]
         if platform is Platform.DEBIAN and (mirror := _read_debian_mirror()):
             argv.append(mirror)
-        _run_logged(argv, log, scratch=directory if os.geteuid() == 0 else _SHARED_SCRATCH, progress=progress)
+        _run_logged(argv, log, scratch=directory if is_root else _SHARED_SCRATCH, progress=progress)
         versions = Path(f"{root}.versions").read_text(encoding="utf-8")
         created = int(time.time())
         settings = ImageSettings(
@@ -105,30 +114,31 @@ def _require_tools() -> None:
 def _temporary(parent: Path) -> Iterator[Path]:
     """Yield a directory that is removed in the end; what a killed build left behind is removed first."""
     for left in parent.glob("build-*"):
-        shutil.rmtree(left, ignore_errors=True)
+        subprocess.run(["rm", "-rf", "--one-file-system", str(left)], capture_output=True, check=False)  # noqa: S607 - PATH
     with tempfile.TemporaryDirectory(prefix="build-", dir=parent) as directory:
         yield Path(directory)
 
 
 def _run_logged(argv: list[str], log: Path, *, scratch: Path, progress: Callable[[str], None]) -> None:
     """Run the bootstrap in its own session, output to ``log``, its step lines to ``progress``."""
-    with log.open("wb", buffering=0) as written:
-        process = subprocess.Popen(
+    last = b""
+    with (
+        log.open("wb", buffering=0) as written,
+        subprocess.Popen(
             argv,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             env={**os.environ, "TMPDIR": str(scratch), "LC_ALL": "C.UTF-8"},
             start_new_session=True,
-        )
-        last = b""
+        ) as process,
+    ):
         try:
             for line in process.stdout or ():
                 written.write(line)
                 last = line.strip() or last
                 if line.startswith(_STEP.encode()):
                     progress(line.decode(errors="replace").removeprefix(_STEP).rstrip())
-            process.wait()
         except BaseException:
             _end_session(process)
             raise

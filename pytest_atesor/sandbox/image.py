@@ -111,7 +111,7 @@ def _make(job: _Job, *, keep_archive: bool) -> None:
 
 
 def _forget_old_archives(directory: Path, platform: Platform) -> None:
-    """Keep the newest two archives: going back to the former version of the recipe is then a matter of seconds."""
+    """Keep the newest two archives: going back to the former recipe is then a matter of seconds."""
     archives = sorted(directory.glob(f"{platform}-*.tar.zst"), key=lambda file: file.stat().st_mtime)
     for old in archives[:-2]:
         old.unlink()
@@ -132,14 +132,16 @@ def _build_from_registry(job: _Job) -> bool:
     log = job.directory / f"{job.platform}-build.log"
     job.progress(f"building the {job.platform} image from {base}; log: {log}")
     log.unlink(missing_ok=True)
-    host = recipe.host_architecture() or ""
+    host = recipe.host_architecture()
+    arguments = {"BASE": base} if host is None else {"BASE": base, "HOST_PLATFORM": f"linux/{host}"}
     try:
         job.engine.build_image(
             ImageBuild(
                 tag=image_name(job.platform),
                 containerfile=recipe.containerfile(job.platform),
                 context=recipe.recipe_directory(),
-                arguments={"BASE": base, "HOST_PLATFORM": f"linux/{host}"},
+                host_platform=arguments.get("HOST_PLATFORM") if can_bootstrap else None,
+                arguments=arguments,
                 labels=recipe.format_labels(digest=job.digest, created_s=int(time.time())),
                 log=log,
                 timeout_s=_BUILD_S,

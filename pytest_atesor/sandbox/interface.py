@@ -72,12 +72,14 @@ class ExecSpec:
 class ImageBuild:
     """An image to build: the tag it gets, its build file and context, variables and labels.
 
-    The output goes to ``log``; after ``timeout_s`` seconds the build is given up.
+    ``host_platform`` is the second platform that its stages need ("linux/amd64"), None for only one. The
+    output goes to ``log``; after ``timeout_s`` seconds the build is given up.
     """
 
     tag: str
     containerfile: Path
     context: Path
+    host_platform: str | None
     arguments: Mapping[str, str]
     labels: Mapping[str, str]
     log: Path

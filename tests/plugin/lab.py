@@ -44,7 +44,8 @@ case "$verb" in
     strange) printf '\033[31mred\033[0m \000 nul \200 byte\nerror: \033]0;title\007bad\n'; finish 1 ;;
     flood) yes "a line of a flood" | head -c 400000; echo "error: too much"; finish 1 ;;
     environment) blame "the mirror is down"; finish 1 ;;
-    recovering) [ "${ATESOR_ATTEMPT_DIR##*/}" != 001 ] || { blame "the mirror is down"; finish 1; }; finish 0 ;;
+    recovering) [ "${ATESOR_ATTEMPT_DIR##*/}" != 001 ] || { blame "the mirror is down"; finish 1; }
+        finish 0 ;;
     forge) echo "ld: final link failed: No space left on device"; finish 1 ;;
     kill-second) [ "${ATESOR_ATTEMPT_DIR##*/}" = 001 ] || { kill -9 $PPID; sleep 300; }
         blame "the mirror is down"; finish 1 ;;
@@ -56,6 +57,7 @@ esac
 """
 
 SECONDS = 60
+PYTEST = ("pytest", "-p", "no:hypothesispytest")
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,22 @@ class Lab:
         path.write_text(json.dumps(body))
         return path
 
+    def write_manifest(self, scripts: Mapping[str, str], **more: Any) -> Path:
+        """Write m.yaml with a case for each key, running its value as a shell script.
+
+        ``more`` maps a case to further keys of its command.
+        """
+        cases = []
+        (self.root / "specs").mkdir(exist_ok=True)
+        for label, script in scripts.items():
+            command = {"argv": ["sh", "-c", script], **more.get(label, {})}
+            runspec = {"schema_version": "runspec_v1", "kind": "command", "command": command}
+            (self.root / "specs" / f"{label}.json").write_text(json.dumps(runspec))
+            cases.append({"label": label, "runspec": f"specs/{label}.json"})
+        path = self.root / "m.yaml"
+        path.write_text(json.dumps({"schema_version": "batch_v1", "batch": {"cases": cases}}))
+        return path
+
     def environment(self, **more: str) -> dict[str, str]:
         """Return an environment without this session's own variables."""
         own = ("ATESOR_", "PYTEST_", "COV_")
@@ -111,10 +129,12 @@ class Lab:
             **more,
         }
 
-    def start(self, *arguments: str, **environment: str) -> "subprocess.Popen[str]":
-        """Start pytest in the rootdir, leader of its own process group."""
+    def start(
+        self, *arguments: str, module: tuple[str, ...] = PYTEST, **environment: str
+    ) -> "subprocess.Popen[str]":
+        """Start pytest, or another module, in the rootdir, leader of its own process group."""
         return subprocess.Popen(
-            [sys.executable, "-m", "pytest", "-p", "no:hypothesispytest", *arguments],
+            [sys.executable, "-m", *module, *arguments],
             cwd=self.root,
             env=self.environment(**environment),
             stdin=subprocess.DEVNULL,
@@ -124,9 +144,15 @@ class Lab:
             process_group=0,
         )
 
-    def run(self, *arguments: str, **environment: str) -> Run:
+    def run(self, *arguments: str, timeout_s: float = SECONDS, **environment: str) -> Run:
         """Run pytest in the rootdir to its end."""
         process = self.start(*arguments, **environment)
+        out, err = process.communicate(timeout=timeout_s)
+        return Run(process.returncode, out, err)
+
+    def batch(self, *arguments: str, **environment: str) -> Run:
+        """Run ``atesor batch`` in the rootdir to its end."""
+        process = self.start(*arguments, module=("pytest_atesor.cli", "batch"), **environment)
         out, err = process.communicate(timeout=SECONDS)
         return Run(process.returncode, out, err)
 

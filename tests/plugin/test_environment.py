@@ -96,9 +96,7 @@ SICK = {f"p{number}": "environment" for number in range(8)}
 @BOTH
 def test_five_sick_cases_at_the_start_stop_the_batch(lab: Lab, workers: str) -> None:
     lab.write_list("env", {**SICK, "good": "pass"})
-    run = lab.run(
-        "--atesor-list", "env", workers, "--atesor-retry-environment=0", "--junitxml=junit.xml"
-    )
+    run = lab.run("--atesor-list", "env", workers, "--atesor-retry-environment=0", "--junitxml=junit.xml")
     assert run.code == 1, run.out
     found = results(lab)
     ran = [name for name, (status, _, _) in found.items() if status == "FAIL"]

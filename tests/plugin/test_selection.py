@@ -155,4 +155,14 @@ def test_a_plain_run_imports_only_the_door(lab: Lab) -> None:
     run = lab.run("-q", "-s", ATESOR_ENGINE="")
     assert run.code == 0, run.out
     modules = {name.removeprefix("pytest_atesor.") for name in run.lines[0].split()}
-    assert modules <= {"core", "core.plan", "core.shards", "errors", "hooks", "options", "plugin", "request"}
+    assert modules <= {
+        "core",
+        "core.plan",
+        "core.shards",
+        "errors",
+        "hooks",
+        "option_table",
+        "options",
+        "plugin",
+        "request",
+    }

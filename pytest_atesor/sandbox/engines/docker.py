@@ -6,9 +6,9 @@ import subprocess
 from pathlib import Path
 from typing import Any, ClassVar
 
-from pytest_atesor.errors import SetupError
+from pytest_atesor.errors import SandboxError, SetupError
 from pytest_atesor.sandbox.engines.cli import BINARY_PLATFORM, CliEngine, last_line
-from pytest_atesor.sandbox.interface import EngineInfo
+from pytest_atesor.sandbox.interface import EngineInfo, ImageBuild
 
 __all__ = ["DockerEngine"]
 
@@ -49,6 +49,18 @@ class DockerEngine(CliEngine):
                 word for word, key in (("memory", "MemoryLimit"), ("pids", "PidsLimit")) if not info.get(key)
             ),
         )
+
+    def build_image(self, build: ImageBuild) -> None:
+        """Build an image. Raises SandboxError where docker's old builder cannot do it."""
+        if build.host_platform is not None:
+            try:
+                self._call(["buildx", "version"])
+            except SandboxError as error:
+                raise SandboxError(
+                    f"docker cannot build for {BINARY_PLATFORM} and {build.host_platform} in one go without "
+                    "BuildKit (apt-get install docker-buildx)"
+                ) from error
+        super().build_image(build)
 
     def create_options(self) -> list[str]:
         """Docker warns about a foreign architecture unless it is asked for."""

@@ -52,8 +52,8 @@ class PodmanEngine(CliEngine):
         return ["--arch", "riscv64", "--http-proxy=false", *self._found().options]
 
     def build_options(self) -> list[str]:
-        """Stay within this machine's limits when building, too."""
-        return list(self._found().options)
+        """Stay within this machine's limits when building, too, and leave no image per step behind."""
+        return ["--layers=false", *self._found().options]
 
     def _found(self) -> _Findings:
         if self._findings is None:

@@ -58,6 +58,15 @@ def test_evidence_is_what_the_attempt_left(layout: BundleLayout, make_record: Re
     assert evidence["attempt"]["status"] == "PASS"
 
 
+def test_metrics_that_only_the_result_states_count_too(
+    layout: BundleLayout, make_record: RecordFactory
+) -> None:
+    attempt = create_attempt(layout, "zlib")
+    attempt.result.write_text('{"metrics": {"size": 3}}')
+    evidence = read_evidence(attempt, make_record("zlib"))
+    assert (evidence["size"], evidence["metrics"]) == (3, {"size": 3})
+
+
 def test_a_strangers_file_is_never_followed_out_or_waited_for(
     layout: BundleLayout, tmp_path: Path, make_record: RecordFactory
 ) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_atesor.bundle.lock import BundleLock, Holder
+from pytest_atesor.bundle.lock import BundleLock, Holder, wait_for_workers
 from pytest_atesor.errors import BundleError
 
 HOLDING = """
@@ -65,7 +65,7 @@ def test_the_lock_can_be_taken_again_after_its_release(path: Path, holder: Holde
 @pytest.mark.parametrize("left", ["", "{", "[]", '{"pid": 1}', "\udc80"], ids=ascii)
 def test_a_damaged_note_about_the_holder_does_not_matter(path: Path, holder: Holder, left: str) -> None:
     with BundleLock(path, holder):
-        path.with_name("bundle.lock.holder.json").write_bytes(os.fsencode(left))
+        path.with_name("bundle.lock.holder").write_bytes(os.fsencode(left))
         with pytest.raises(BundleError, match="is in use by another process"):
             BundleLock(path, holder).acquire()
 
@@ -74,3 +74,41 @@ def test_a_path_that_cannot_be_locked_is_a_clear_error(path: Path, holder: Holde
     path.mkdir()
     with pytest.raises(BundleError, match=r"cannot lock .*bundle\.lock: a directory stands there"):
         BundleLock(path, holder).acquire()
+
+
+PRESENT = """
+import sys
+from pathlib import Path
+from pytest_atesor.bundle.lock import WorkerPresence
+presence = WorkerPresence(Path(sys.argv[1]))
+presence.take()
+print("present", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_who_takes_over_waits_for_the_last_worker(path: Path) -> None:
+    command = [sys.executable, "-c", PRESENT, str(path)]
+    with (
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as one,
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as two,
+    ):
+        assert one.stdout is not None
+        assert two.stdout is not None
+        assert (one.stdout.readline(), two.stdout.readline()) == (b"present\n", b"present\n")
+        with pytest.raises(BundleError, match=r"a worker of the former run of .* does not end"):
+            wait_for_workers(path, lambda: None, patience_s=0)
+        one.kill()
+        waits = []
+
+        def end_the_other() -> None:
+            waits.append("waiting")
+            two.kill()
+
+        wait_for_workers(path, end_the_other)
+    assert waits == ["waiting"]
+
+
+def test_where_no_worker_ever_was_nothing_is_waited_for_or_made(path: Path) -> None:
+    wait_for_workers(path, lambda: pytest.fail("it waited"))
+    assert not path.exists()

@@ -7,7 +7,8 @@ import pytest
 from pytest_atesor.core.plan import Platform, Target
 from pytest_atesor.core.shards import Shard
 from pytest_atesor.errors import UsageError
-from pytest_atesor.options import OPTIONS, find_list_setting, join_values, read_options
+from pytest_atesor.option_table import OPTIONS, Option
+from pytest_atesor.options import find_list_setting, join_values, read_options
 
 
 @pytest.fixture
@@ -37,16 +38,25 @@ def test_the_nearer_place_wins(rootdir: Path, pytester: pytest.Pytester) -> None
 
 
 @pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
-def test_every_option_has_help_an_environment_variable_and_an_ini_key(
-    rootdir: Path, pytester: pytest.Pytester, option: object
+def test_every_option_that_is_no_order_has_an_environment_variable_and_an_ini_key(
+    rootdir: Path, pytester: pytest.Pytester, option: Option
 ) -> None:
     assert rootdir.is_dir()
-    flag, env, dest = option.flag, option.env, option.dest  # type: ignore[attr-defined]  # an Option
     config = pytester.parseconfig()
-    assert config.getoption(dest) is None
-    assert config.getini(dest) == ""
-    assert flag == "--" + dest.replace("_", "-")
-    assert env == dest.upper()
+    assert config.getoption(option.dest) is None
+    assert option.flag == "--" + option.dest.replace("_", "-")
+    assert option.env == option.dest.upper()
+    if option.is_order:
+        with pytest.raises(ValueError, match="unknown configuration value"):
+            config.getini(option.dest)
+    else:
+        assert config.getini(option.dest) == ""
+
+
+def test_an_order_in_the_environment_is_none(rootdir: Path, pytester: pytest.Pytester) -> None:
+    assert rootdir.is_dir()
+    options = read_options(pytester.parseconfig(), {"ATESOR_PLAN_ONLY": "1", "ATESOR_MAX_CASES": "7"})
+    assert (options.is_plan_only, options.max_cases, options.given) == (False, 7, frozenset())
 
 
 def test_values_are_split_and_typed(rootdir: Path, pytester: pytest.Pytester) -> None:

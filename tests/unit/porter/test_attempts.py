@@ -99,6 +99,7 @@ def run(tmp_path: Path) -> Callable[..., tuple[Built, FakeSandbox]]:
         scans: Sequence[Scan] = (_PROOF,),
         most: int = 5,
         own: frozenset[str] = frozenset(),
+        absent: tuple[tuple[str, str], ...] = (),
     ) -> tuple[Built, FakeSandbox]:
         index = tmp_path / "index"
         index.write_text(_INDEX)
@@ -108,7 +109,7 @@ def run(tmp_path: Path) -> Callable[..., tuple[Built, FakeSandbox]]:
             shell = Shell(sandbox, deadline=None, output=output)
             installer = Installer(shell, index=index, workspace=tmp_path, say=phases.say)
             left = list(scans)
-            package = Package(name="p", same_times=True, debian_source="p", tree_names=own)
+            package = Package(name="p", same_times=True, debian_source="p", tree_names=own, absent=absent)
             attempts = Attempts(
                 shell,
                 installer,
@@ -204,6 +205,17 @@ def test_what_fails_before_anything_is_built_costs_no_attempt(
     assert built.outcome.verdict is Verdict.VERIFIED
     assert built.options.fixes == ("go-distribution-packages",)
     assert len(sandbox.scripts("go build")) == 1
+
+
+def test_a_build_that_misses_an_absent_submodule_blames_the_source(
+    run: Callable[..., tuple[Built, FakeSandbox]],
+) -> None:
+    built, _ = run(
+        [(_BUILD, [(2, b"error: third-party/urlparse/u.c: gone\n")])],
+        absent=(("third-party/urlparse", "no answer"),),
+    )
+    assert built.outcome.cause is Cause.SOURCE
+    assert "third-party/urlparse could not be fetched (no answer)" in built.outcome.reason
 
 
 def test_attempts_are_bounded_and_the_last_one_changes_nothing(

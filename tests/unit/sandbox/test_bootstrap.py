@@ -1,8 +1,28 @@
+import json
+import os
+import tarfile
+from pathlib import Path
+
 import pytest
 
-from pytest_atesor.sandbox.bootstrap import parse_debian_mirror
+from pytest_atesor.core.plan import Platform
+from pytest_atesor.errors import SetupError
+from pytest_atesor.sandbox.bootstrap import bootstrap_archive, parse_debian_mirror
+from pytest_atesor.sandbox.recipe import host_architecture
 
 MAIN = "Debian|main|http://mirror.invalid/debian/"
+
+# Stands in for the program of that name: makes a root file system with one file, fails when told to.
+MMDEBSTRAP = r"""#!/bin/sh
+echo "I: asked for $*" | tr '\n' ' '; echo
+[ ! -e "$0.broken" ] || { echo 'E: no mirror answers' >&2; exit 3; }
+for word; do
+    case $word in
+    *hook=download*) file=${word##* \'}; printf 'go=1.27.4\ncargo=1.96.0\n' > "${file%\'}" ;;
+    */root.tar | */root.tar.native) tar -cf "$word" -C / etc/hostname ;;
+    esac
+done
+"""
 
 
 @pytest.mark.parametrize(
@@ -22,3 +42,72 @@ MAIN = "Debian|main|http://mirror.invalid/debian/"
 )
 def test_the_mirror_is_the_one_of_the_machines_main_archive(targets: str, mirror: str | None) -> None:
     assert parse_debian_mirror(targets) == mirror
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory in front of PATH with the programs that a bootstrap calls."""
+    if host_architecture() is None:
+        pytest.skip("no native tools exist for this kind of machine")
+    directory = tmp_path / "bin"
+    directory.mkdir()
+    for name, script in (
+        ("mmdebstrap", MMDEBSTRAP),
+        ("arch-test", "#!/bin/sh\n"),
+        ("zstd", '#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done\ncat > "$2"\n'),
+    ):
+        (directory / name).write_text(script)
+        (directory / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{directory}:{os.environ['PATH']}")
+    return directory
+
+
+def test_a_bootstrap_packs_the_new_system_with_its_labels(programs: Path, tmp_path: Path) -> None:
+    assert programs.is_dir()
+    images = tmp_path / "images"
+    (images / "build-left-by-a-killed-one" / "root").mkdir(parents=True)
+    archive = images / "debian-0.tar.zst"
+    lines: list[str] = []
+    bootstrap_archive(Platform.DEBIAN, archive, tag="localhost/x:y", digest="d", progress=lines.append)
+    assert [line.split(" ")[0] for line in lines] == ["building", "native", "riscv64", "packing"]
+    assert sorted(file.name for file in images.iterdir()) == ["debian-0.tar.zst", "debian-build.log"]
+    with tarfile.open(archive) as packed:
+        (manifest,) = json.load(packed.extractfile("manifest.json"))  # type: ignore[arg-type]  # it is a file
+        config = json.load(packed.extractfile(manifest["Config"]))  # type: ignore[arg-type]  # it is a file
+    assert manifest["RepoTags"] == ["localhost/x:y"]
+    assert config["config"]["Labels"]["org.pytest-atesor.version.go"] == "1.27.4"
+    assert "HOSTTYPE=riscv64" in config["config"]["Env"]
+
+
+def test_a_bootstrap_that_fails_leaves_its_log_and_nothing_else(programs: Path, tmp_path: Path) -> None:
+    (programs / "mmdebstrap.broken").touch()
+    images = tmp_path / "images"
+    images.mkdir()
+    with pytest.raises(SetupError, match=r"bootstrapped \(E: no mirror answers\); see .*debian-build.log$"):
+        bootstrap_archive(
+            Platform.DEBIAN, images / "x.tar.zst", tag="t", digest="d", progress=lambda _line: None
+        )
+    assert [file.name for file in images.iterdir()] == ["debian-build.log"]
+    assert "riscv64" not in (images / "debian-build.log").read_text()
+
+
+def test_missing_programs_are_named_as_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if host_architecture() is None:
+        pytest.skip("no native tools exist for this kind of machine")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(
+        SetupError, match=r"without mmdebstrap, arch-test, zstd; apt-get install mmdebstrap arch"
+    ):
+        bootstrap_archive(
+            Platform.DEBIAN, tmp_path / "x.tar.zst", tag="t", digest="d", progress=lambda _line: None
+        )
+
+
+def test_ubuntu_is_made_from_its_own_default_mirror(programs: Path, tmp_path: Path) -> None:
+    assert programs.is_dir()
+    bootstrap_archive(
+        Platform.UBUNTU, tmp_path / "x.tar.zst", tag="t", digest="d", progress=lambda _line: None
+    )
+    asked = (tmp_path / "ubuntu-build.log").read_text().splitlines()
+    last_words = [line.split()[-2:] for line in asked if line.startswith("I: asked for")]
+    assert [words[0] for words in last_words] == ["noble", "noble"]

@@ -1,0 +1,96 @@
+"""A lab on a real engine: agents that do what went wrong in public reports, inside a sandbox."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from pytest_atesor.core.plan import Platform
+from pytest_atesor.errors import SetupError
+from pytest_atesor.sandbox.image import ensure_image
+from pytest_atesor.sandbox.interface import Engine
+from pytest_atesor.sandbox.select import select_engine
+from pytest_atesor.sandbox.slots import state_directory
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "plugin"))
+
+from lab import Lab  # noqa: E402 - the line above makes it importable
+
+AGENT = r"""#!/bin/bash
+while [ $# -gt 0 ]; do
+    case "$1" in
+        --repo) url=$2; shift ;;
+        --container) slot=$2; shift ;;
+    esac
+    shift
+done
+name=${url##*/}; rest=${url%/*}; verb=${rest##*/}
+inside() { "$ATESOR_ENGINE" exec --user builder "$slot" sh -c "$1"; }
+echo "start $name $slot" >> events
+case "$verb" in
+    pass) inside true ;;
+    after-go) until grep -qsx "end go" events; do sleep 0.05; done ;;
+    leave)  # the client dies with us, what runs inside does not
+        inside 'setsid sh -c "trap \"\" TERM; while :; do sleep 611; done" & (trap "" TERM; exec sleep 612)' ;;
+    look)  # passes only when nothing of an earlier case runs
+        ! inside 'cat /proc/[0-9]*/cmdline' | tr '\0' ' ' | grep -E 'sleep 61[12]' ;;
+    die) "$ATESOR_ENGINE" kill "$slot" > /dev/null; inside true ;;
+    die-once) [ "${ATESOR_ATTEMPT_DIR##*/}" = 001 ] || exit 0
+        "$ATESOR_ENGINE" kill "$slot" > /dev/null; inside true ;;
+    memory) inside 'tail /dev/zero'; code=$?; echo "the build failed"; exit $code ;;
+    says-daemon) echo "Error response from daemon: No such container: $slot"; exit 1 ;;
+    says-space) echo "ld: final link failed: No space left on device"; exit 1 ;;
+    says-memory) echo "c++: fatal error: Killed signal terminated program cc1plus"; exit 1 ;;
+    exit-137) inside 'exit 137' ;;
+    hang) inside 'exec sleep 613' ;;
+esac
+"""
+
+
+@pytest.fixture(scope="session", params=["docker", "podman"])
+def engine(request: pytest.FixtureRequest) -> Engine:
+    try:
+        found = select_engine(request.param)
+    except SetupError as error:
+        pytest.skip(f"no {request.param} here: {error}")
+    ensure_image(found, Platform.DEBIAN, state=state_directory(os.environ), progress=print)
+    return found
+
+
+class SandboxLab(Lab):
+    """A lab whose cases run in sandboxes of an engine."""
+
+    def __init__(self, root: Path, engine: Engine) -> None:
+        super().__init__(root)
+        self.engine = engine
+        (root / "agent").write_text(AGENT)
+
+    def environment(self, **more: str) -> dict[str, str]:
+        return super().environment(**{"ATESOR_ENGINE": self.engine.name, **more})
+
+    def slots(self) -> set[str]:
+        """Return the containers that the cases of all batches ran in."""
+        return {line.split()[2] for line in self.events() if line.startswith("start ")}
+
+    def left(self) -> set[str]:
+        """Return which of their containers still exist."""
+        return self.slots() & set(self.engine.list_sandboxes())
+
+
+LabFactory = Callable[[str], SandboxLab]
+
+
+@pytest.fixture(scope="module")
+def make_lab(tmp_path_factory: pytest.TempPathFactory, engine: Engine) -> Iterator[LabFactory]:
+    labs: list[SandboxLab] = []
+
+    def make(name: str) -> SandboxLab:
+        labs.append(SandboxLab(tmp_path_factory.mktemp(name) / "root", engine))
+        return labs[-1]
+
+    yield make
+    for lab in labs:
+        for name in lab.left():
+            engine.remove(name)
