@@ -157,6 +157,7 @@ def test_a_plain_run_imports_only_the_door(lab: Lab) -> None:
     modules = {name.removeprefix("pytest_atesor.") for name in run.lines[0].split()}
     assert modules <= {
         "core",
+        "core.limits",
         "core.plan",
         "core.shards",
         "errors",

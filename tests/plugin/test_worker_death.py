@@ -1,0 +1,104 @@
+"""A worker that is killed at any moment costs at most the attempt that it was in, and the books close."""
+
+import xml.etree.ElementTree as ET
+
+import pytest
+from lab import Lab
+
+KILLER = """
+import os, pathlib, signal
+
+def once(name):
+    try:
+        pathlib.Path(name).touch(exist_ok=False)
+    except FileExistsError:
+        return
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def is_worker(config):
+    return hasattr(config, "workerinput")
+"""
+
+MOMENTS = {
+    "while it configures": """
+def pytest_configure(config):
+    if is_worker(config): once("killed")
+""",
+    "during collection": """
+def pytest_collection_modifyitems(config):
+    if is_worker(config): once("killed")
+""",
+    "before the set-up": """
+def pytest_runtest_setup(item):
+    if is_worker(item.config) and item.name == "b": once("killed")
+pytest_runtest_setup.pytest_impl = {"tryfirst": True}
+""",
+    "after the set-up": """
+import pytest
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_call(item):
+    if is_worker(item.config) and item.name == "b": once("killed")
+""",
+    "just after the end": """
+def pytest_runtest_teardown(item):
+    if is_worker(item.config) and item.name == "b": once("killed")
+""",
+    "before its news is sent": """
+import pytest
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_logreport(report):
+    if report.when == "call" and report.nodeid.endswith("::b") and "PYTEST_XDIST_WORKER" in os.environ:
+        once("killed")
+""",
+}
+
+# What the case may end as, with how many attempts.
+FATES = {
+    "while it configures": {("PASS", 1)},
+    "during collection": {("PASS", 1)},
+    "before the set-up": {("PASS", 1), ("FAIL", 1)},
+    "after the set-up": {("FAIL", 1), ("PASS", 1)},
+    "just after the end": {("PASS", 1)},
+    "before its news is sent": {("PASS", 1)},
+}
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_one_death_costs_at_most_one_attempt(lab: Lab, moment: str) -> None:
+    (lab.root / "killer.py").write_text(KILLER + MOMENTS[moment])
+    lab.write_list("death", {"a": "pass", "b": "pass", "c": "pass", "d": "pass"})
+    run = lab.run(
+        "--atesor-list", "death", "-n2", "-pkiller", "--junitxml=junit.xml", PYTHONPATH=str(lab.root)
+    )
+    assert (lab.root / "killed").exists(), "nobody was killed: the test tests nothing"
+    assert run.code == 1, run.out + run.err
+    assert "INTERNALERROR" not in run.out
+    cases = {case["label"]: case for case in lab.results()["cases"]}
+    assert {cases[name]["status"] for name in "acd"} <= {"PASS"}, run.out + run.err
+    assert (cases["b"]["status"], cases["b"]["attempts"]) in FATES[moment]
+    if cases["b"]["status"] == "FAIL":
+        assert "died while the case ran" in cases["b"]["reason"]
+    tally = lab.results()["tally"]
+    assert tally["planned"] == tally["done"] == 4
+    names = [case.attrib["name"] for case in ET.parse(lab.root / "junit.xml").iter("testcase")]  # noqa: S314 - our own file
+    assert sorted(names) == ["a", "b", "c", "d"]
+    assert "worker gw" in run.out
+    assert "died" in run.out
+
+
+def test_a_worker_that_ends_badly_after_its_last_report_is_not_a_success(lab: Lab) -> None:
+    (lab.root / "killer.py").write_text(
+        KILLER + "def pytest_unconfigure(config):\n    if is_worker(config): os._exit(3)\n"
+    )
+    lab.write_list("death", {"a": "pass", "b": "pass"})
+    run = lab.run("--atesor-list", "death", "-n1", "-pkiller", PYTHONPATH=str(lab.root))
+    assert {case["status"] for case in lab.results()["cases"]} == {"PASS"}
+    assert run.code != 0, run.out
+
+
+def test_the_slot_of_a_dead_worker_goes_to_its_replacement(lab: Lab) -> None:
+    lab.write_list("death", {"boom": "kill-worker", "a": "pass"})
+    lab.run("--atesor-list", "death", "-n1")
+    slots = {line["record"]["slot"] for line in lab.journal() if line["type"] == "attempt_ended"}
+    slots |= {line["slot"] for line in lab.journal() if line["type"] == "attempt_started"}
+    assert slots == {"atesor-ai-sandbox-debian-w1"}
