@@ -6,7 +6,8 @@ Prints a table and one line of JSON, and ends with 1 when a promise is broken: a
 under 3 s and 300 MB, a case at 10,000 for at most 1.2 times its time at 1,000, a resume of 10,000 in under
 3 s. "plan" reads a manifest of that many RunSpecs and writes the bundle; "case" is everything that the
 controller and the worker put on disk for one no-op case, and what each part of it takes; "resume" opens a
-bundle whose controller died half-way. The sizes take turns in small portions, so that a machine that is busy
+bundle whose controller died half-way. "bare" is what the file system itself takes for as many directories
+and files as a plan has; where it is most of "plan", the disk is the reason. The sizes take turns in small portions, so that a machine that is busy
 with other things slows all of them alike; their trees are removed only at the very end, because the kernel
 avoids the numbers of files that were removed seconds ago, and searches for others.
 """
@@ -83,7 +84,9 @@ def _measure(root: Path, counts: list[int], measured: int) -> dict:  # type: ign
     report: dict = {"plans": [], "cases": [], "resumes": []}  # type: ignore[type-arg]  # JSON
     manifests = {count: _write_inputs(root / f"inputs-{count}", count) for count in counts}
     for count, manifest in manifests.items():
-        report["plans"].append({"cases": count, **_in_child(_plan, manifest, root / f"planned-{count}")})
+        bare = _in_child(_create_bare, count, root / f"bare-{count}")["seconds"]
+        measured_plan = _in_child(_plan, manifest, root / f"planned-{count}")
+        report["plans"].append({"cases": count, "bare_seconds": bare, **measured_plan})
     sizes = [Size(count, _create(manifests[count], root / f"runs-{count}")) for count in counts]
     for size in sizes:
         ids = tuple(case.case_id for case in size.bundle.plan.cases)
@@ -127,12 +130,20 @@ def _in_child(action: Callable[..., None], *arguments: object) -> dict[str, floa
 
 
 def _timed(sender: Connection, action: Callable[..., None], *arguments: object) -> None:
-    started, before = time.perf_counter(), time.process_time()
+    started, before = time.perf_counter(), os.times().user
     action(*arguments)
-    seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - before
+    seconds, user_seconds = time.perf_counter() - started, os.times().user - before
     megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    figures = {"seconds": seconds, "cpu_seconds": cpu_seconds, "megabytes": megabytes}
+    figures = {"seconds": seconds, "user_seconds": user_seconds, "megabytes": megabytes}
     sender.send({name: round(figure, 3) for name, figure in figures.items()})
+
+
+def _create_bare(count: int, root: Path) -> None:
+    root.mkdir()
+    for number in range(count):
+        directory = root / f"case-{number}"
+        directory.mkdir()
+        (directory / "runspec.json").write_text(RUNSPEC)
 
 
 def _plan(manifest: Path, output_root: Path) -> None:
@@ -237,14 +248,13 @@ def _describe(size: Size) -> dict:  # type: ignore[type-arg]  # JSON
 
 
 def _print(report: dict) -> None:  # type: ignore[type-arg]  # JSON
-    print(
-        f"{'cases':>8} {'plan s':>8} {'CPU s':>7} {'MB':>6} {'case ms':>8} {'resume s':>9} {'CPU s':>7} {'MB':>6}"
-    )
+    heads = f"{'cases':>8} {'plan s':>8} {'bare s':>8} {'user s':>8} {'MB':>6} {'case ms':>8}"
+    print(f"{heads} {'resume s':>9} {'user s':>8} {'MB':>6}")
     for plan, case, resume in zip(report["plans"], report["cases"], report["resumes"], strict=True):
         print(
-            f"{plan['cases']:8} {plan['seconds']:8.2f} {plan['cpu_seconds']:7.2f} {plan['megabytes']:6.0f}"
-            f" {case['median_ms']:8.2f} {resume['seconds']:9.2f} {resume['cpu_seconds']:7.2f}"
-            f" {resume['megabytes']:6.0f}"
+            f"{plan['cases']:8} {plan['seconds']:8.2f} {plan['bare_seconds']:8.2f}"
+            f" {plan['user_seconds']:8.2f} {plan['megabytes']:6.0f} {case['median_ms']:8.2f}"
+            f" {resume['seconds']:9.2f} {resume['user_seconds']:8.2f} {resume['megabytes']:6.0f}"
         )
         print(" " * 8, ", ".join(f"{name} {ms:.2f} ms" for name, ms in case["parts_ms"].items()))
     for promise, is_kept in report["kept"].items():

@@ -56,7 +56,7 @@ class CaseFailed(Exception):  # noqa: N818 - an outcome, not an error of this pr
 
 
 class BatchDirectory(pytest.Directory):
-    """A directory on the way to the batch: the rootdir, or one above it."""
+    """A directory on the way to the batch: one above the rootdir, the rootdir, or that of the list."""
 
     plan: Plan
 
@@ -69,11 +69,12 @@ class BatchDirectory(pytest.Directory):
 
     def collect(self) -> Iterator[pytest.Collector]:
         """Yield the package list, or the next directory on the way to the rootdir."""
-        root = self.config.rootpath
-        if self.path == root:
-            yield BatchFile.from_plan(self, root / self.plan.source, self.plan)
+        file = self.config.rootpath / self.plan.source
+        if self.path == file.parent:
+            yield BatchFile.from_plan(self, file, self.plan)
         else:
-            below = root.relative_to(self.path).parts[0]
+            # Each directory on the way, so that pytest takes the hooks of each conftest.py.
+            below = file.parent.relative_to(self.path).parts[0]
             yield BatchDirectory.from_plan(self, self.path / below, self.plan)
 
 

@@ -84,7 +84,8 @@ class Controller:
     @pytest.hookimpl
     def pytest_report_header(self) -> list[str]:
         """Say what runs, where, and where its bundle is."""
-        return self._live.header(show_path(self._batch.bundle.layout.root))
+        engine = self._batch.engine.name if self._batch.engine is not None else "none"
+        return self._live.header(show_path(self._batch.bundle.layout.root), engine)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
@@ -146,6 +147,9 @@ class Controller:
         """Settle what is open, report what never started, close the bundle, decide the exit code."""
         if exitstatus in {pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR}:
             self._batch.crew.processes.send(STOP_WORKER)
+        stop = self.session.stop_order
+        if stop is None or stop.signal is None:
+            self._end_workers()
         # xdist's reason is the first one; pytest's own counts on while running cases come to their end.
         early = getattr(self._dsession, "shouldstop", False) or session.shouldfail or session.shouldstop
         rest = self.session.settle_rest(str(early) if early else "the session ended early")
@@ -221,6 +225,13 @@ class Controller:
     @property
     def _dsession(self) -> Any:  # noqa: ANN401 - xdist's session has no public type
         return self._config.pluginmanager.getplugin("dsession")
+
+    def _end_workers(self) -> None:
+        """Let xdist end its workers now and not later, so that a bad end still counts."""
+        manager = getattr(self._dsession, "nodemanager", None)
+        if manager is not None:
+            manager.teardown_nodes()
+            self.session.defects.extend(self._batch.crew.bad_ends())
 
     def _count_failure(self, record: AttemptRecord) -> None:
         """Let a lost attempt count for ``-x`` and ``--maxfail`` as any failure does."""

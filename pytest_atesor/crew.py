@@ -43,12 +43,14 @@ class Crew:
         self._free = list(reversed(leases))
         self._leases = leases
         self._taken: dict[str, SlotLease] = {}
+        self._gateways: dict[str, Any] = {}
         self._orders = orders
         self.processes = processes
 
     def enlist(self, node: Any) -> None:  # noqa: ANN401 - xdist's WorkerController has no public type
         """Take over a new worker process, give it a slot, and put its orders into its input."""
         worker = str(node.gateway.id)
+        self._gateways[worker] = node.gateway
         channel = node.gateway.remote_exec(takeover)
         self.processes.add(worker, channel.receive(_ANSWER_S))
         channel.waitclose(_ANSWER_S)
@@ -63,11 +65,24 @@ class Crew:
     def discharge(self, worker: str, *, has_died: bool) -> None:
         """Take the slot of a worker that ended back; a dead one leaves its sandbox behind, so clear that."""
         self.processes.remove(worker)
+        if has_died:
+            self._gateways.pop(worker, None)
         lease = self._taken.pop(worker, None)
         if lease is not None:
             if has_died:
                 self._clear_slot(lease.name)
             self._free.append(lease)
+
+    def bad_ends(self) -> list[str]:
+        """Return, once all workers have ended, which of them said that all was well and then failed."""
+        ends = []
+        for worker, gateway in self._gateways.items():
+            # execnet offers no public way to the exit code of a process that it started and waited for
+            process = getattr(getattr(gateway, "_io", None), "popen", None)
+            code = getattr(process, "returncode", None)
+            if isinstance(code, int) and code > 0:
+                ends.append(f"worker {worker} ended with exit code {code} after its last report")
+        return ends
 
     def close(self) -> None:
         """Give all slots back."""

@@ -100,11 +100,11 @@ class LiveReport:
             word += f" ({raw['cause'] or format(raw['duration_s'], '.1f') + ' s'})"
         return category, letter, (word, {"yellow": True}) if status is Status.UNVERIFIED else word
 
-    def header(self, bundle: str) -> list[str]:
-        """Return the lines of pytest's header."""
+    def header(self, bundle: str, engine: str) -> list[str]:
+        """Return the lines of pytest's header: where the bundle is, and the engine that was found."""
         plan = self._ledger.plan
         agent = plan.settings.get("agent")
-        where = f"{plan.platform.value}/{plan.target.value}, engine {plan.settings.get('engine')}"
+        where = f"{plan.platform.value}/{plan.target.value}, engine {engine}"
         program = f", agent {shlex.join(map(str, agent))}" if isinstance(agent, list) else ""
         return [f"atesor: {len(plan.cases)} cases of {plan.source}, {where}{program}", f"bundle: {bundle}"]
 

@@ -92,7 +92,7 @@ def freeze_options(options: Options, plan: Plan, wish: ReopenOptions, rootdir: P
         options,
         platform=plan.platform,
         target=plan.target,
-        engine=options.engine if engine == "auto" and "engine" in options.given else engine,
+        engine=options.engine if engine == "auto" else engine,  # a batch that was only planned left it open
         agent=tuple(agent) if agent is not None else None,
         package=plan.settings.get("package") is True,
         shard=None,

@@ -16,7 +16,7 @@ from pytest_atesor.sandbox.slots import state_directory
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "plugin"))
 
-from lab import Lab  # noqa: E402 - the line above makes it importable
+from lab import Lab
 
 AGENT = r"""#!/bin/bash
 while [ $# -gt 0 ]; do
@@ -33,8 +33,10 @@ case "$verb" in
     pass) inside true ;;
     after-go) until grep -qsx "end go" events; do sleep 0.05; done ;;
     leave)  # the client dies with us, what runs inside does not
-        inside 'setsid sh -c "trap \"\" TERM; while :; do sleep 611; done" & (trap "" TERM; exec sleep 612)' ;;
+        inside 'setsid sh -c "trap \"\" TERM; while :; do sleep 611; done" &
+            trap "" TERM; exec sleep 612' ;;
     look)  # passes only when nothing of an earlier case runs
+        inside true || exit 1
         ! inside 'cat /proc/[0-9]*/cmdline' | tr '\0' ' ' | grep -E 'sleep 61[12]' ;;
     die) "$ATESOR_ENGINE" kill "$slot" > /dev/null; inside true ;;
     die-once) [ "${ATESOR_ATTEMPT_DIR##*/}" = 001 ] || exit 0

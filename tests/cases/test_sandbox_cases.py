@@ -11,8 +11,9 @@ import psutil
 import pytest
 
 if TYPE_CHECKING:
-    from conftest import SandboxLab
     from lab import Run
+
+    from conftest import SandboxLab
 
 pytestmark = pytest.mark.engine
 
@@ -135,13 +136,16 @@ def test_an_engine_that_goes_away_stops_the_batch(make_lab: Callable[[str], "San
     client.parent.mkdir()
     # The real client until the first case has begun; then what it says without its engine.
     client.write_text(
-        f"#!/bin/sh\n[ -e {lab.root}/events ] || PATH=${{PATH#*:}} exec {lab.engine.name} \"$@\"\n"
+        f'#!/bin/sh\n[ -e {lab.root}/events ] || PATH=${{PATH#*:}} exec {lab.engine.name} "$@"\n'
         "echo 'Cannot connect to the Docker daemon at unix:///var/run/docker.sock.' >&2; exit 1\n"
     )
     client.chmod(0o755)
     lab.write_list("gone", {"a": "pass", "b": "pass", "c": "pass"})
     run = lab.run(
-        "--atesor-list", "gone", "-n1", "--atesor-retry-environment=0",
+        "--atesor-list",
+        "gone",
+        "-n1",
+        "--atesor-retry-environment=0",
         PATH=f"{client.parent}:{os.environ['PATH']}",
     )
     cases = {case["label"]: (case["status"], case["cause"]) for case in lab.results()["cases"]}

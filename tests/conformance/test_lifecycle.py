@@ -2,14 +2,16 @@
 
 import subprocess
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_atesor.errors import SandboxError
-from pytest_atesor.sandbox.interface import LABEL, Absent, Completed, Foreign, Present, SandboxSpec
+from pytest_atesor.sandbox.interface import LABEL, Absent, Completed, ExecSpec, Foreign, Present, SandboxSpec
 from pytest_atesor.sandbox.recipe import LABEL_RECIPE
-from pytest_atesor.sandbox.sandbox import Sandbox
+from pytest_atesor.sandbox.sandbox import Sandbox, open_sandbox
+from pytest_atesor.sandbox.slots import slot_directory
 
 if TYPE_CHECKING:
     from conftest import Workbench
@@ -158,3 +160,12 @@ def test_a_sandbox_that_cannot_start_leaves_nothing(workbench: "Workbench") -> N
     with pytest.raises(SandboxError, match=workbench.engine.name):
         workbench.engine.create(spec)
     assert workbench.engine.state(name) == Absent()
+
+
+def test_any_path_can_be_a_workspace(workbench: "Workbench", tmp_path: Path) -> None:
+    state = tmp_path / 'a b,c:d "é"'
+    name = workbench.name("paths")
+    sandbox = open_sandbox(workbench.engine, name, image=workbench.image, state=state)
+    done = sandbox.run(ExecSpec(argv=["sh", "-c", "echo here > src/found"]), timeout_s=30)
+    assert done.exit_code == 0
+    assert (slot_directory(state, name) / "workspace/src/found").read_text(encoding="utf-8") == "here\n"

@@ -5,6 +5,8 @@ image's PID 1 is our own small init (see the recipe): the engines' own init prog
 ends, and Debian's podman comes without one.
 """
 
+import csv
+import io
 import json
 import subprocess
 from abc import ABC, abstractmethod
@@ -162,7 +164,7 @@ class CliEngine(ABC):
         argv += ["--cpu-shares", str(spec.cpu_weight)]
         if spec.memory_bytes is not None:
             argv += ["--memory", str(spec.memory_bytes)]
-        argv += ["--volume", f"{spec.workspace}:/workspace", *self.create_options()]
+        argv += ["--mount", _format_mount(spec.workspace), *self.create_options()]
         try:
             self._call([*argv, spec.image, INIT], timeout_s=120.0)
         except SandboxError:
@@ -273,6 +275,13 @@ def _was_restarted(created: str, started: str) -> bool:
     except (ValueError, TypeError):
         return False
     return age.total_seconds() > _START_S
+
+
+def _format_mount(workspace: Path) -> str:
+    """Return the value of ``--mount``: a record of CSV, so that no character of the path separates fields."""
+    record = io.StringIO()
+    csv.writer(record, lineterminator="").writerow(["type=bind", f"source={workspace}", "target=/workspace"])
+    return record.getvalue()
 
 
 def bare_id(identifier: str) -> str:

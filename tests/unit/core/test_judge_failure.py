@@ -32,7 +32,10 @@ def test_what_nobody_can_check_stays_the_agent_s_word() -> None:
 
 
 PROVEN = {
-    "engine gone": (Evidence(engine_error="no daemon", state="absent"), "the engine does not answer: no daemon"),
+    "engine gone": (
+        Evidence(engine_error="no daemon", state="absent"),
+        "the engine does not answer: no daemon",
+    ),
     "dead": (Evidence(state="stopped", free_bytes=GIB), "the sandbox died while the case ran"),
     "vanished": (Evidence(state="absent", free_bytes=GIB), "the sandbox vanished while the case ran"),
     "stuck": (Evidence(state="stuck", free_bytes=GIB), "the sandbox starts no more programs"),
@@ -85,7 +88,7 @@ def test_what_we_did_ourselves_needs_no_evidence(cause: Cause) -> None:
 
 
 def test_the_kernel_s_lines_become_figures() -> None:
-    text = "low 0\nhigh 0\nmax 7\noom 1\noom_kill 3\noom_kill_disable 0\nfailcnt 0\nfree 900\nfree 20\nfree -\n"
+    text = "high 0\nmax 7\noom 1\noom_kill 3\noom_kill_disable 0\nfailcnt 0\nfree 900\nfree 20\nfree -\n"
     figures = parse_probe(text)
     assert (figures["oom_kill"], figures["max"], figures["free"]) == (3, 7, 20)
 
