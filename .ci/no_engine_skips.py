@@ -4,7 +4,7 @@ import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
-ENGINE_SUITES = ("tests.conformance", "tests.engines", "tests.e2e")
+ENGINE_SUITES = ("tests.conformance", "tests.engines", "tests.e2e", "tests.cases")
 
 
 def main(report: Path) -> int:

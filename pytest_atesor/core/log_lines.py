@@ -54,7 +54,7 @@ _ECHO: Final = re.compile(
 _FRAME: Final = re.compile(r'\s+File ".*", line \d+')
 
 
-def find_last_meaningful_line(tail: bytes, limit: int = 300) -> str:
+def find_last_meaningful_line(tail: bytes | str, limit: int = 300) -> str:
     """Return the most telling line near the end of a log, sanitized, in at most ``limit`` characters.
 
     Empty when the tail holds no text at all; when every line is noise, the last one with text.

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-_EXIT_USAGE = 2
-
 
 class _Interrupted(BaseException):
     """A signal asked us to end; no handler of ordinary errors may swallow it."""

@@ -17,16 +17,15 @@ from typing import Self
 
 from pytest_atesor.porter.tree import open_inside
 
-__all__ = ["INDEX_SCRIPT", "ContentsIndex", "IndexLine", "adopt_index", "index_age_s"]
+__all__ = ["INDEX_SCRIPT", "KEPT_S", "ContentsIndex", "IndexLine", "adopt_index", "index_age_s"]
 
 KEPT_S = 7 * 24 * 3600.0
 """How long a downloaded index is used, in seconds."""
 
 _LARGEST = 512 * 1024 * 1024
 
-# Runs as root with the network on; the result is the lines "path<TAB>package,package" of interesting paths
-# only.
-# Crates are filed as <version>/<name>.crate, Go packages as their directory with a trailing slash.
+# Runs as root with the network on; leaves the lines "path<TAB>package,package" of what builds ask for. Crates
+# are filed as crate/<version>/<name>.crate, Go packages as their directory with a trailing slash.
 INDEX_SCRIPT = r"""
 work=/workspace/cache/contents; mkdir -p "$work"; cd "$work"; rm -f ./*.gz ./*.new
 apt-get indextargets --format '$(SITE) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' | sort -u > targets

@@ -64,12 +64,11 @@ def explain_unknown(tree: Tree) -> str:
     """Return one line on why nothing can build ``tree``."""
     if not tree.files:
         return "the source tree is empty"
-    seen = sorted({label for name, label in _FOREIGN.items() if name in tree.files})
-    seen += sorted(
-        {"qmake"} if any(name.endswith(".pro") and "/" not in name for name in tree.files) else set()
-    )
+    seen = {label for name, label in _FOREIGN.items() if name in tree.files}
+    if any(name.endswith(".pro") for name in tree.below("")):
+        seen.add("qmake")
     if seen:
-        return f"no supported build system: found {', '.join(seen)} only"
+        return f"no supported build system: found {', '.join(sorted(seen))} only"
     return f"no known build system among the {len(tree.files)} files of the source tree"
 
 

@@ -33,5 +33,5 @@ def find_reason(log: str) -> str:
         found = pattern.search(log)
         if found:
             said = found.groupdict().get("said") or found.group()
-            return find_last_meaningful_line(said.strip().encode("utf-8", "replace"), _LONGEST)
-    return find_last_meaningful_line(log.encode("utf-8", "replace"), _LONGEST)
+            return find_last_meaningful_line(said.strip(), _LONGEST)
+    return find_last_meaningful_line(log, _LONGEST)

@@ -58,7 +58,6 @@ class Scan:
     foreign: tuple[tuple[str, str], ...] = ()
     empty: tuple[str, ...] = ()
     broken: tuple[str, ...] = ()
-    files: int = 0
 
 
 def digest_natives(tree: Tree) -> frozenset[str]:
@@ -86,7 +85,6 @@ def scan_tree(tree: Tree, before: frozenset[str]) -> Scan:
         foreign=tuple(found.foreign),
         empty=tuple(found.empty),
         broken=tuple(found.broken),
-        files=len(tree.files),
     )
 
 

@@ -21,7 +21,6 @@ class Settings:
     ref: str | None
     mirrors: tuple[str, ...]
     max_attempts: int
-    force: bool
     container: str
     platform: Platform
     target: Target
@@ -48,7 +47,6 @@ def read_settings(
         ref=given.ref or environ.get("ATESOR_REF") or None,
         mirrors=tuple(given.mirror) or _mirrors(environ.get("ATESOR_MIRRORS", "")),
         max_attempts=given.max_attempts,
-        force=given.force,
         container=given.container or f"atesor-port-{given.platform}",
         platform=Platform(given.platform),
         target=Target(given.target),
@@ -81,7 +79,7 @@ def _parser(environ: Mapping[str, str], program: str) -> argparse.ArgumentParser
         "--max-attempts", type=_positive, default=5, metavar="N", help="build attempts (default: 5)"
     )
     parser.add_argument(
-        "--force", action="store_true", help="build even when an earlier result could be used"
+        "--force", action="store_true", help="part of every agent's contract; this one always builds"
     )
     parser.add_argument("--container", metavar="NAME", help="the sandbox's container name")
     parser.add_argument(
@@ -106,10 +104,9 @@ def _parser(environ: Mapping[str, str], program: str) -> argparse.ArgumentParser
 
 
 def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, not {value}")
-    return value
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text[:80]!r} is no number of at least 1")
+    return int(text)
 
 
 def _choice(environ: Mapping[str, str], name: str, allowed: Sequence[str], default: str) -> str:

@@ -12,6 +12,7 @@ __all__ = [
     "attempt_environment",
     "fresh_tree_script",
     "prepare_script",
+    "with_wrappers",
     "wrapper_script",
 ]
 

@@ -42,7 +42,6 @@ class AutotoolsBuilder:
                     "generated": "yes" if generated else "",
                     "script": script,
                     "stale": "yes" if _has_stale_config_sub(tree) else "",
-                    "static_only": "",
                 },
             )
 

@@ -8,7 +8,6 @@ not there go with the features that name them, and with ``--widen`` any version 
 """
 
 import os
-import pathlib
 import re
 import sys
 from collections.abc import Iterator
@@ -101,11 +100,11 @@ def _without_features(text: str, gone: AbstractSet[str]) -> str:
     ).lstrip("\n")
 
 
-def _manifests(root: str) -> Iterator[str]:
+def _manifests(root: str) -> Iterator[Path]:
     for directory, children, files in os.walk(root):
         children[:] = [one for one in children if one not in {".git", "vendor", "target"}]
         if "Cargo.toml" in files:
-            yield f"{directory}/Cargo.toml"
+            yield Path(directory, "Cargo.toml")
 
 
 def main() -> None:
@@ -114,16 +113,14 @@ def main() -> None:
     names = [one.name for one in here.iterdir()] if here.is_dir() else []
     available = {re.sub(r"-\d+\.\d+\.\d.*$", "", one) for one in names}
     for path in _manifests("."):
-        with pathlib.Path(path).open(encoding="utf-8") as stream:
-            text = stream.read()
+        text = path.read_text(encoding="utf-8")
         changed = transform(text, available, widen="--widen" in sys.argv)
         if changed != text:
-            with pathlib.Path(path).open("w", encoding="utf-8") as stream:
-                stream.write(changed)
+            path.write_text(changed, encoding="utf-8")
     if not available:
         return
-    pathlib.Path(".cargo").mkdir(exist_ok=True, parents=True)
-    with pathlib.Path(".cargo/config.toml").open("a", encoding="utf-8") as stream:
+    Path(".cargo").mkdir(exist_ok=True)
+    with Path(".cargo/config.toml").open("a", encoding="utf-8") as stream:
         stream.write(
             '\n[source.crates-io]\nreplace-with = "distribution"\n'
             f'[source.distribution]\ndirectory = "{REGISTRY}"\n'

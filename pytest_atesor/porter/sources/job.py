@@ -19,7 +19,7 @@ from pytest_atesor.errors import SandboxError
 from pytest_atesor.porter.sources.interface import RunsCommands, SourceError, Trouble
 from pytest_atesor.sandbox.interface import ExecSpec
 
-__all__ = ["SOURCE_ROOT", "CommandEnd", "Job"]
+__all__ = ["SOURCE_ROOT", "CommandEnd", "Incoming", "Job"]
 
 SOURCE_ROOT: Final = "/workspace/src"
 _TIMED_OUT_CODES: Final = frozenset({124, 137, 143})
