@@ -4,12 +4,13 @@
 
 Prints a table and one line of JSON, and ends with 1 when a promise is broken: a plan of 10,000 cases in
 under 3 s and 300 MB, a case at 10,000 for at most 1.2 times its time at 1,000, a resume of 10,000 in under
-3 s. "plan" reads a manifest of that many RunSpecs and writes the bundle; "case" is everything that the
-controller and the worker put on disk for one no-op case, and what each part of it takes; "resume" opens a
-bundle whose controller died half-way. "bare" is what the file system itself takes for as many directories
-and files as a plan has; where it is most of "plan", the disk is the reason. The sizes take turns in small portions, so that a machine that is busy
-with other things slows all of them alike; their trees are removed only at the very end, because the kernel
-avoids the numbers of files that were removed seconds ago, and searches for others.
+3 s. "plan" reads a manifest of that many RunSpecs and writes the bundle; "bare" is what the file system
+itself takes for as many directories and files. "case" is everything that controller and worker put on disk
+for one no-op case, and what each part of it takes; "resume" opens a bundle whose controller died half-way.
+
+The sizes take turns in small portions, so that a machine that is busy with other things slows all of them
+alike. ext4 avoids the numbers of files that were removed in the last five minutes and searches for others:
+after a large removal "bare" and "plan" are several times slower, so the trees are removed at the very end.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """How close to the lower bound a batch of unequal cases ends, beside stock pytest-xdist.
 
-    python benchmarks/dispatch.py [--seeds 5] [--cases 60] [--workers 4] [--seconds 20] [--json]
+    python benchmarks/dispatch.py [--seeds 5] [--cases 60] [--workers 4] [--seconds 30] [--json]
 
 Each trace has log-normal durations (sigma 1.2), scaled so that the lower bound max(sum / workers, longest)
 is ``--seconds``. The agents only sleep, so several runs at once do not disturb each other, once they are up;
@@ -83,8 +83,8 @@ def main() -> int:
     parser.add_argument("--first-seed", type=int, default=1)
     parser.add_argument("--cases", type=int, default=60)
     parser.add_argument("--workers", type=int, default=4)
-    parser.add_argument("--seconds", type=float, default=20.0)
-    parser.add_argument("--parallel", type=int, default=4)
+    parser.add_argument("--seconds", type=float, default=30.0)
+    parser.add_argument("--parallel", type=int, default=6)
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - not a file, a file system
     parser.add_argument("--directory", default=memory, help="where to work")
     parser.add_argument("--json", action="store_true")

@@ -5,9 +5,9 @@ from typing import Final
 from pytest_atesor.core.attempt import AttemptRecord
 from pytest_atesor.core.outcome import Cause, Status
 
-__all__ = ["FIRST_CASES", "Breaker", "is_environment"]
+__all__ = ["Breaker", "is_environment"]
 
-FIRST_CASES: Final = 5
+_FIRST_CASES: Final = 5
 
 
 def is_environment(record: AttemptRecord) -> bool:
@@ -31,7 +31,7 @@ class Breaker:
             self._reasons = None
             return None
         self._reasons.append(record.reason)
-        if len(self._reasons) < FIRST_CASES:
+        if len(self._reasons) < _FIRST_CASES:
             return None
         first, count = self._reasons[0], len(self._reasons)
         self._reasons = None

@@ -4,23 +4,18 @@ Parsing promises entries that are safe to plan with: unique names fit for a path
 program takes for an option, marks that pytest can select by, and limits with the list's defaults filled in.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, TypeVar, cast
+from typing import Any, cast
 
 from pytest_atesor.core.jsontext import JsonPath, format_path, parse_json, show_value
-from pytest_atesor.core.names import check_name, derive_marks, redact_text
-from pytest_atesor.core.plan import Json
+from pytest_atesor.core.names import derive_marks, redact_text
+from pytest_atesor.core.plan import DEFAULT_MAX_ATTEMPTS, DEFAULT_TIMEOUT_S, Json
+from pytest_atesor.core.port_body import find_port_faults, list_mark_words
 from pytest_atesor.core.schema import check_schema
-from pytest_atesor.core.urls import check_open_mirror, check_open_url, check_ref
 from pytest_atesor.errors import BadInputError
 
-__all__ = ["DEFAULT_MAX_ATTEMPTS", "DEFAULT_TIMEOUT_S", "PackageEntry", "PackageList", "parse_package_list"]
-
-DEFAULT_MAX_ATTEMPTS: Final = 5
-DEFAULT_TIMEOUT_S: Final = 3600
-
-T = TypeVar("T")
+__all__ = ["PackageEntry", "PackageList", "parse_package_list"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,23 +64,19 @@ def parse_package_list(text: str | bytes, where: str) -> PackageList:
 def _parse_entry(
     raw: Mapping[str, Json], defaults: Mapping[str, int], at: JsonPath, where: str
 ) -> PackageEntry:
-    name = _checked(check_name, cast("str", raw["name"]), (*at, "name"), where)
-    url = cast("str", raw["url"])
-    _checked(check_open_url, url, (*at, "url"), where)
-    ref = cast("str | None", raw.get("ref"))
-    if ref is not None:
-        _checked(check_ref, ref, (*at, "ref"), where)
-    mirrors = tuple(cast("list[str]", raw.get("mirrors", [])))
-    for index, mirror in enumerate(mirrors):
-        _checked(check_open_mirror, mirror, (*at, "mirrors", index), where)
-    marks = dict.fromkeys(
-        mark for path, text in _mark_texts(raw) for mark in _checked(derive_marks, text, (*at, *path), where)
-    )
+    for fault in find_port_faults(raw):
+        raise _refuse(raw, fault.path, fault.reason, at, where)
+    marks: dict[str, None] = {}
+    for path, word in list_mark_words(raw):
+        try:
+            marks.update(dict.fromkeys(derive_marks(word)))
+        except ValueError as error:
+            raise _refuse(raw, path, str(error), at, where) from None
     return PackageEntry(
-        name=name,
-        url=url,
-        ref=ref,
-        mirrors=mirrors,
+        name=cast("str", raw["name"]),
+        url=cast("str", raw["url"]),
+        ref=cast("str | None", raw.get("ref")),
+        mirrors=tuple(cast("list[str]", raw.get("mirrors", []))),
         lang=cast("str | None", raw.get("lang")),
         group=cast("str | None", raw.get("group")),
         tags=tuple(cast("list[str]", raw.get("tags", []))),
@@ -99,20 +90,12 @@ def _parse_entry(
     )
 
 
-def _mark_texts(raw: Mapping[str, Json]) -> Iterator[tuple[JsonPath, str]]:
-    for key in ("lang", "group"):
-        if key in raw:
-            yield (key,), cast("str", raw[key])
-    for index, tag in enumerate(cast("list[str]", raw.get("tags", []))):
-        yield ("tags", index), tag
-
-
-def _checked(check: Callable[[str], T], value: str, at: JsonPath, where: str) -> T:
-    try:
-        return check(value)
-    except ValueError as error:
-        shown = show_value(redact_text(value))
-        raise BadInputError(f"{where}, {format_path(at)}: {shown} is refused: {error}") from None
+def _refuse(raw: Mapping[str, Json], path: JsonPath, reason: str, at: JsonPath, where: str) -> BadInputError:
+    value: Json = dict(raw)
+    for step in path:
+        value = cast("Any", value)[step]
+    shown = show_value(redact_text(cast("str", value)))
+    return BadInputError(f"{where}, {format_path((*at, *path))}: {shown} is refused: {reason}")
 
 
 def _refuse_duplicates(entries: tuple[PackageEntry, ...], where: str) -> None:

@@ -7,8 +7,24 @@ and everything after that is shared. Timeouts are seconds.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum, unique
+from typing import Final
 
-__all__ = ["BatchKind", "Case", "InputFile", "Json", "Plan", "Platform", "Target"]
+__all__ = [
+    "DEFAULT_MAX_ATTEMPTS",
+    "DEFAULT_TIMEOUT_S",
+    "BatchKind",
+    "Case",
+    "InputFile",
+    "Json",
+    "Plan",
+    "Platform",
+    "Target",
+]
+
+DEFAULT_MAX_ATTEMPTS: Final = 5
+"""How many builds an agent may try where the input does not say."""
+
+DEFAULT_TIMEOUT_S: Final = 3600
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 

@@ -11,7 +11,7 @@ from pytest_atesor.core.schema import check_schema
 from pytest_atesor.core.versions import read_version
 from pytest_atesor.errors import BadInputError, BundleError
 
-__all__ = ["VersionedPlan", "format_plan", "format_runspec", "parse_plan", "parse_versioned_plan"]
+__all__ = ["VersionedPlan", "format_plan", "format_runspec", "parse_versioned_plan"]
 
 _CASE_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+@~-]{0,99}")
 
@@ -42,16 +42,11 @@ def format_plan(plan: Plan) -> str:
     })
 
 
-def parse_plan(text: str | bytes, where: str) -> Plan:
-    """Return the plan in the text of a ``batch_plan.json``.
-
-    Raises BundleError, naming ``where`` and the place.
-    """
-    return parse_versioned_plan(text, where).plan
-
-
 def parse_versioned_plan(text: str | bytes, where: str) -> VersionedPlan:
-    """Return the plan and its schema's number; of a newer schema, what is known of it. Raises BundleError."""
+    """Return the plan in the text of a ``batch_plan.json``, and its schema's number.
+
+    Of a newer schema, what is known of it. Raises BundleError, naming ``where`` and the place.
+    """
     try:
         document = parse_json(text, where)
     except BadInputError as error:

@@ -13,22 +13,15 @@ from pytest_atesor.core.inputs import InputText, check_relative
 from pytest_atesor.core.jsontext import JsonPath, show_value
 from pytest_atesor.core.merge import merge_documents
 from pytest_atesor.core.names import redact_text
-from pytest_atesor.core.plan import InputFile, Json
+from pytest_atesor.core.plan import DEFAULT_TIMEOUT_S, InputFile, Json
 from pytest_atesor.core.planning import describe_input
+from pytest_atesor.core.port_body import Fault
 from pytest_atesor.core.schema import check_schema, locate, near_matches
 from pytest_atesor.errors import BadInputError
 
 __all__ = ["Fault", "Imports", "Kind", "RunSpec", "Traits", "parse_runspec"]
 
-DEFAULT_TIMEOUT_S: Final = 3600
 _OWN_KEYS: Final = ("schema_version", "imports", "kind", "timeout_seconds", "tags")
-
-
-class Fault(NamedTuple):
-    """What is wrong at a place in a kind's body, in words that follow the value."""
-
-    path: JsonPath
-    reason: str
 
 
 class Traits(NamedTuple):

@@ -73,11 +73,3 @@ class CaseQueue:
         group = self._waiting.get(derived_name)
         if group:
             heapq.heappush(self._ready, (group[0][0], derived_name))
-
-    def drain(self) -> tuple[Case, ...]:
-        """Remove and return everything that still waits, best first."""
-        left = sorted(item for group in self._waiting.values() for item in group)
-        self._waiting.clear()
-        self._ready.clear()
-        self._count = 0
-        return tuple(self._cases[case_id] for _, case_id in left)

@@ -13,6 +13,8 @@ from pytest_atesor.porter.builders import builder_named
 from pytest_atesor.porter.builders.cargo import DISTRIBUTION_CRATES
 from pytest_atesor.porter.builders.golang import GOPATH_MODE
 from pytest_atesor.porter.builders.interface import BuildOptions, Candidate, Step, Tweak
+from pytest_atesor.porter.diagnose import diagnose, render
+from pytest_atesor.porter.fixes.interface import Install, Stop
 from pytest_atesor.porter.installer import Installer
 from pytest_atesor.porter.needs import Need, NeedKind
 from pytest_atesor.porter.phases import Phases
@@ -20,7 +22,7 @@ from pytest_atesor.porter.reason import find_reason
 from pytest_atesor.porter.scan import Scan
 from pytest_atesor.porter.shell import Capture, Shell
 from pytest_atesor.porter.tree import Tree
-from pytest_atesor.porter.verdict import EXIT_UNVERIFIED, Outcome, decide_verdict, failed
+from pytest_atesor.porter.verdict import EXIT_UNVERIFIED, EXIT_VERIFIED, Outcome, decide_verdict, failed
 from pytest_atesor.porter.workplace import (
     BUILD_ROOT,
     attempt_environment,
@@ -119,12 +121,13 @@ class Attempts:
                     self._phases.fail()
             counts = failure is None or failure.is_attempt or not free
             last = number == most and counts
-            outcome = self._judge(failure, candidate, progress, ends, number, last=last)
+            built = self._judge(failure, candidate, progress, number, last=last)
             number, free = (number + 1, free) if counts else (number, free - 1)
-            if outcome is None:
+            if built is None:
                 continue
-            if outcome.exit_code == 0 or outcome.cause is Cause.ENVIRONMENT:
-                return ends[-1]
+            if built.outcome.exit_code == EXIT_VERIFIED or built.outcome.cause is Cause.ENVIRONMENT:
+                return built
+            ends.append(built)
             following = _following(candidate, left, failed_build=failure is not None)
             if following is None:
                 break
@@ -142,15 +145,11 @@ class Attempts:
         failure: _Failure | None,
         candidate: Candidate,
         progress: _Progress,
-        ends: list[Built],
         number: int,
         *,
         last: bool,
-    ) -> Outcome | None:
-        """Return how the candidate ended, filed in ``ends``.
-
-        None when another attempt with new fixes follows.
-        """
+    ) -> Built | None:
+        """Return how the candidate ended; None when another attempt with new fixes follows."""
         scan: Scan | None = None
         if failure is None:
             with self._phases.phase("scan"):
@@ -163,10 +162,9 @@ class Attempts:
             if decided is None:
                 return None
             outcome = decided
-        ends.append(
-            Built(outcome=outcome, candidate=candidate, scan=scan, options=progress.options, attempts=number)
+        return Built(
+            outcome=outcome, candidate=candidate, scan=scan, options=progress.options, attempts=number
         )
-        return outcome
 
     def _attempt(self, candidate: Candidate, options: BuildOptions) -> _Failure | None:
         """Build once from a clean tree; return what failed, None when all required steps passed."""
@@ -207,35 +205,28 @@ class Attempts:
         self, failure: _Failure, candidate: Candidate, progress: _Progress, *, last: bool
     ) -> Outcome | None:
         """Apply the first rule that can still help and return None, or return why none can."""
-        from pytest_atesor.porter.diagnose import diagnose, render  # noqa: PLC0415 - compiles rules only after a failure
-        from pytest_atesor.porter.fixes.interface import Change, Install, Stop  # noqa: PLC0415 - the same
-
         unresolved: list[Need] = []
         applied: list[str] = []
         is_missing = False
         for match in diagnose(failure.log, candidate.builder):
-            rule = match.rule
-            if isinstance(rule.fix, Stop):
+            fix = match.rule.fix
+            if isinstance(fix, Stop):
                 if not applied:
                     name = match.names[0] if match.names else "something"
-                    return failed(rule.fix.cause, rule.fix.reason.replace("{name}", name))
+                    return failed(fix.cause, fix.reason.replace("{name}", name))
             elif last:
-                is_missing = is_missing or isinstance(rule.fix, Install)
-            elif not applied or rule.independent:
-                if isinstance(rule.fix, Change):
-                    change = render(rule.fix.change, match.names)
-                    changed = progress.options.with_fix(rule.name, change)
-                    is_new = changed.tweak != progress.options.tweak
-                else:
-                    needs = match.needs(failure.log) or _declared(candidate, rule.fix.kind)
-                    change = render(rule.fix.change or Tweak(), match.names)
-                    changed = progress.options.with_fix(rule.name, change)
-                    is_new = self._supply(needs, progress, unresolved) or (
-                        rule.fix.kind is NeedKind.CRATE and changed.tweak != progress.options.tweak
-                    )
-                if is_new:
+                is_missing = is_missing or isinstance(fix, Install)
+            elif not applied or match.rule.independent:
+                change = render(fix.change or Tweak(), match.names)
+                changed = progress.options.with_fix(match.rule.name, change)
+                helps = changed.tweak != progress.options.tweak
+                if isinstance(fix, Install):
+                    needs = match.needs(failure.log) or _declared(candidate, fix.kind)
+                    is_supplied = self._supply(needs, progress, unresolved)
+                    helps = is_supplied or (helps and fix.kind is NeedKind.CRATE)
+                if helps:
                     progress.options = changed
-                    applied.append(rule.name)
+                    applied.append(match.rule.name)
         if applied:
             self._phases.say(f"--> {', '.join(applied)}: what the next attempt does about it")
             return None

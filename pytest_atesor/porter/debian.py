@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pytest_atesor.porter.builders.shared import words
 from pytest_atesor.porter.dependency_tables import BUILD_DEPENDENCY_TOOLS
 
-__all__ = ["install_script", "parse_build_depends", "source_script", "update_script"]
+__all__ = ["install_script", "parse_build_depends", "source_script"]
 
 _APT = "apt-get -o Acquire::Retries=3 -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=120"
 _ARCHIVES = "/workspace/cache/apt/archives"
@@ -17,7 +17,7 @@ _NEVER = re.compile(
 )
 
 
-def update_script(*, always: bool = False) -> str:
+def _update_script(*, always: bool = False) -> str:
     """Return root's script that makes apt's lists, sources included, when there are none or ``always``."""
     return (
         "if ! apt-get indextargets --format '$(SITE)' 'Created-By: Sources' | grep -q .; then\n"
@@ -42,9 +42,9 @@ def install_script(packages: Iterable[str], optional: Iterable[str] = ()) -> str
     return (
         f"export DEBIAN_FRONTEND=noninteractive\nmkdir -p {_ARCHIVES}/partial\n"
         f'get() {{ {_APT} -o Dir::Cache::archives={_ARCHIVES} install -y --no-install-recommends "$@"; }}\n'
-        f"{update_script()}"
+        f"{_update_script()}"
         f"get{wanted}{extra} && exit 0\n"
-        f"{update_script(always=True)}"
+        f"{_update_script(always=True)}"
         f"get{wanted}{extra} && exit 0\n"
         + (f'for one in{extra}; do get "$one" || echo "not installed: $one"; done\n' if extra else "")
         + (f"get{wanted}\n" if wanted else "true\n")
@@ -54,7 +54,7 @@ def install_script(packages: Iterable[str], optional: Iterable[str] = ()) -> str
 def source_script(name: str) -> str:
     """Return root's script that prints the build dependencies of source package ``name``, newest first."""
     return (
-        f"{update_script()}apt-cache showsrc --only-source{words([name])} 2>/dev/null "
+        f"{_update_script()}apt-cache showsrc --only-source{words([name])} 2>/dev/null "
         "| grep -E '^(Package|Version|Build-Depends(-Arch)?):' || true"
     )
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pytest_atesor.core.names import derive_package_name
 from pytest_atesor.core.outcome import Cause
 from pytest_atesor.core.urls import SourceUrlError
-from pytest_atesor.errors import AtesorError, SandboxError, SetupError
+from pytest_atesor.errors import SandboxError
 from pytest_atesor.porter.builders.interface import Candidate
 from pytest_atesor.porter.phases import Phases
 from pytest_atesor.porter.settings import Settings
@@ -66,7 +66,7 @@ class Run:
 def port(settings: Settings, place: Place, run: Run, phases: Phases, environ: Mapping[str, str]) -> None:
     """Carry out all phases and leave the outcome in ``run``.
 
-    A failed package or sandbox is an outcome, not an error.
+    A failed package is an outcome, not an error. Raises SandboxError and SetupError.
     """
     deadline = None
     if settings.kill_at is not None:
@@ -84,10 +84,6 @@ def port(settings: Settings, place: Place, run: Run, phases: Phases, environ: Ma
             _build(settings, place, shell, run, phases, _Work(fetched, tree, candidates, jobs))
     except SourceError as error:
         run.outcome = failed(error.cause, str(error))
-    except (SandboxError, SetupError) as error:
-        run.outcome = failed(Cause.ENVIRONMENT, str(error))
-    except AtesorError as error:
-        run.outcome = failed(Cause.AGENT, str(error))
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,4 +227,3 @@ def _note_scan(scan: "Scan", run: Run) -> None:
     odd = sorted({one.facts.abi for one in kept} - {"lp64d"})
     if odd:
         run.notes.append(f"unusual ABI: {', '.join(odd)}")
-

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_atesor.core.plan import Platform, Target
+from pytest_atesor.core.plan import DEFAULT_MAX_ATTEMPTS, Platform, Target
 from pytest_atesor.errors import UsageError
 
 __all__ = ["Settings", "read_settings"]
@@ -76,7 +76,11 @@ def _parser(environ: Mapping[str, str], program: str) -> argparse.ArgumentParser
         help="another place of the source, or deb:NAME; repeatable",
     )
     parser.add_argument(
-        "--max-attempts", type=_positive, default=5, metavar="N", help="build attempts (default: 5)"
+        "--max-attempts",
+        type=_positive,
+        default=DEFAULT_MAX_ATTEMPTS,
+        metavar="N",
+        help="build attempts (default: %(default)s)",
     )
     parser.add_argument(
         "--force", action="store_true", help="part of every agent's contract; this one always builds"

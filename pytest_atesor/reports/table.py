@@ -1,7 +1,7 @@
 """The final report of a batch as text: every case, the counts, and an honest pass rate."""
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from rich.console import Console
@@ -35,8 +35,9 @@ def format_report(
     selected = {case.case_id for case in ledger.selected}
     rows = [row for row in summarize(ledger, {}) if row.case.case_id in selected]
     counts = count_states(ledger.state(row.case.case_id) for row in rows)
+    earlier = _list_earlier(ledger)
     parts = [
-        format_table(rows, width=width, color=color, log_directory=log_directory, noun=noun),
+        format_table(rows, width=width, color=color, log_directory=log_directory, noun=noun, earlier=earlier),
         format_headline(counts, noun),
     ]
     left_out = len(ledger.plan.cases) - len(selected)
@@ -76,9 +77,11 @@ def format_table(
     color: bool = False,
     log_directory: str = "output/batch_logs",
     noun: str = "package",
+    earlier: Mapping[str, Sequence[str]] | None = None,
 ) -> str:
     """Return one table row per case in ``width`` columns: case, status, seconds, cause, reason and log.
 
+    ``earlier`` maps case ids to lines about their earlier attempts, which stand below the log.
     Long words are folded, never lost; below 80 columns the cause stands before the reason. Without ``color``
     the text has no escape sequence. Empty without rows.
     """
@@ -93,7 +96,8 @@ def format_table(
         table.add_column("CAUSE", no_wrap=True)
     table.add_column("DETAILS", overflow="fold", ratio=1)
     for row in rows:
-        table.add_row(*_cells(row, log_directory, with_cause=with_cause))
+        lines = (earlier or {}).get(row.case.case_id, ())
+        table.add_row(*_cells(row, log_directory, lines, with_cause=with_cause))
     file = io.StringIO()
     console = Console(
         file=file,
@@ -109,7 +113,23 @@ def format_table(
     return "\n".join(line.rstrip() for line in file.getvalue().rstrip("\n").split("\n"))
 
 
-def _cells(row: SummaryRow, log_directory: str, *, with_cause: bool) -> tuple[Text, ...]:
+def _list_earlier(ledger: Ledger) -> dict[str, tuple[str, ...]]:
+    """Return a line for each attempt that was followed by another one, by case id."""
+    return {
+        case.case_id: tuple(
+            f"attempt {attempt.attempt_id}: {attempt.record.status.value}"
+            f"{f' ({attempt.record.cause.value})' if attempt.record.cause else ''}"
+            for attempt in ledger.attempts(case.case_id)[:-1]
+            if attempt.record is not None
+        )
+        for case in ledger.selected
+        if len(ledger.attempts(case.case_id)) > 1
+    }
+
+
+def _cells(
+    row: SummaryRow, log_directory: str, earlier: Sequence[str], *, with_cause: bool
+) -> tuple[Text, ...]:
     outcome = row.outcome
     status = outcome.status
     shown = status.value if status else outcome.state.replace("_", " ")
@@ -124,7 +144,7 @@ def _cells(row: SummaryRow, log_directory: str, *, with_cause: bool) -> tuple[Te
         Text(shown, style=_STYLES[status] if status else ""),
         Text(f"{record.duration_s:.1f}" if record else ""),
         *((Text(cause),) if with_cause else ()),
-        Text("\n".join(line for line in (reason, log) if line)),
+        Text("\n".join(line for line in (reason, log, *earlier) if line)),
     )
 
 

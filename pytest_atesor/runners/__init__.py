@@ -1,1 +1,1 @@
-"""How a case is run: the runner protocol, one child process with its deadline, and the runner of ports."""
+"""How a case is run: the runner protocol, one child process with its deadline, the runners of our kinds."""

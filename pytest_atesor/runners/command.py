@@ -20,26 +20,24 @@ from pytest_atesor.core.command_outcome import decide_command_end
 from pytest_atesor.core.jsontext import format_json, parse_json
 from pytest_atesor.core.outcome import Status
 from pytest_atesor.core.plan import Case, Json
+from pytest_atesor.core.port_outcome import PortEnd
 from pytest_atesor.core.text import sanitize_line
 from pytest_atesor.errors import BadInputError, BundleError, SandboxError
+from pytest_atesor.runners.attempt import OWN_VARIABLES, make_attempt_end, run_in_context
 from pytest_atesor.runners.files import read_strangers_file
 from pytest_atesor.runners.interface import AttemptContext, AttemptEnd
-from pytest_atesor.runners.process import ChildSpec, run_child
 
-__all__ = ["CommandRunner", "plan_command_argv", "plan_command_environment"]
+__all__ = ["CommandRunner"]
 
 _WORK: Final = "work"
-# They describe this pytest process, or the agent of a port; a command must not take them for its own.
+# The latter are for the agent of a port; a command must not take them for its own.
 _NOT_FOR_COMMANDS: Final = (
-    "PYTEST_XDIST_",
-    "PYTEST_CURRENT_TEST",
-    "PYTEST_VERSION",
+    *OWN_VARIABLES,
     "ATESOR_ATTEMPT_DIR",
     "ATESOR_REF",
     "ATESOR_MIRRORS",
 )
 _MOST_ARTIFACTS: Final = 20_000
-_BLOCK_BYTES: Final = 1024 * 1024
 
 
 @final
@@ -64,44 +62,23 @@ class CommandRunner:
             _write_files(work, cast("Mapping[str, str]", case.spec.get("files", {})))
         except OSError as error:
             raise SandboxError(str(explain_os_error(error, "write the working files in", work))) from error
-        end = run_child(
-            ChildSpec(
-                argv=plan_command_argv(case, context, work),
-                env=plan_command_environment(case, context),
-                cwd=work,
-                log_path=context.log_path,
-                deadline=context.deadline,
-                term_grace_s=context.term_grace_s,
-                output_cap_bytes=context.output_cap_bytes,
-                end_at_output_cap=context.end_at_output_cap,
-            ),
-            stop=context.stop,
+        end = run_in_context(
+            context, argv=_plan_argv(case, context, work), env=_plan_environment(case, context), cwd=work
         )
         try:
-            status, cause, reason = decide_command_end(end, _collect(case, work, attempt))
-            result = _describe(case, attempt, status, reason, end.duration_s)
+            outcome = decide_command_end(end, _collect(case, work, attempt))
+            result = _describe(case, attempt, outcome, end.duration_s)
             write_atomic(attempt.result, format_json(result), durable=False)
-            if status is Status.PASS:
+            if outcome.status is Status.PASS:
                 shutil.rmtree(work, ignore_errors=True)
         except OSError as error:
             raise SandboxError(str(explain_os_error(error, "collect the outputs of", work))) from error
         except BundleError as error:
             raise SandboxError(str(error)) from error
-        return AttemptEnd(
-            status=status,
-            cause=cause,
-            reason=reason,
-            exit_code=end.exit_code,
-            duration_s=end.duration_s,
-            log_bytes=end.log_bytes,
-            log_dropped_bytes=end.dropped_bytes,
-            leaks=end.leaks,
-            notes=(f"the log is incomplete: {end.log_error}",) if end.log_error is not None else (),
-            result=result,
-        )
+        return make_attempt_end(end, outcome, result)
 
 
-def plan_command_argv(case: Case, context: AttemptContext, work: Path) -> tuple[str, ...]:
+def _plan_argv(case: Case, context: AttemptContext, work: Path) -> tuple[str, ...]:
     """Return the command line. A program with a slash is a working file, else a path from the rootdir."""
     program, *arguments = cast("list[str]", case.spec["argv"])
     if "/" in program and not Path(program).is_absolute() and not (work / program).exists():
@@ -109,7 +86,7 @@ def plan_command_argv(case: Case, context: AttemptContext, work: Path) -> tuple[
     return (program, *arguments)
 
 
-def plan_command_environment(case: Case, context: AttemptContext) -> dict[str, str]:
+def _plan_environment(case: Case, context: AttemptContext) -> dict[str, str]:
     """Return the whole environment: the context's, the command's own over it, and what we tell it."""
     inherited = {
         name: value for name, value in context.environ.items() if not name.startswith(_NOT_FOR_COMMANDS)
@@ -191,9 +168,7 @@ def _move(real: Path, named: Path, target: Path) -> None:
         shutil.copy2(real, target)
 
 
-def _describe(
-    case: Case, attempt: AttemptLayout, status: Status, reason: str, duration_s: float
-) -> dict[str, Json]:
+def _describe(case: Case, attempt: AttemptLayout, outcome: PortEnd, duration_s: float) -> dict[str, Json]:
     """Return ``result.json``: the collected files with size and SHA-256."""
     artifacts: list[Json] = []
     notes: list[Json] = []
@@ -205,13 +180,13 @@ def _describe(
             "path": sanitize_line(path.relative_to(attempt.root).as_posix(), 4096),
             "size_bytes": path.stat().st_size,
             "type": "output",
-            "sha256": _hash(path),
+            "sha256": _digest(path),
         })
-    phase: Json = {"name": case.kind, "duration_s": round(duration_s, 3), "status": status.value}
+    phase: Json = {"name": case.kind, "duration_s": round(duration_s, 3), "status": outcome.status.value}
     return {
         "schema_version": "result_v1",
         "verdict": None,
-        "reason": reason,
+        "reason": outcome.reason,
         "phases": [phase],
         "artifacts": artifacts,
         "notes": notes,
@@ -227,9 +202,6 @@ def _list_files(root: Path) -> Iterator[Path]:
                 yield path
 
 
-def _hash(path: Path) -> str:
-    digest = hashlib.sha256()
+def _digest(path: Path) -> str:
     with path.open("rb") as file:
-        while block := file.read(_BLOCK_BYTES):
-            digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -7,9 +7,9 @@ from typing import Final
 
 from pytest_atesor.errors import BadInputError
 
-__all__ = ["SMALL_FILE_BYTES", "read_strangers_file"]
+__all__ = ["read_strangers_file"]
 
-SMALL_FILE_BYTES: Final = 4 * 1024 * 1024
+_SMALL_FILE_BYTES: Final = 4 * 1024 * 1024
 
 
 def read_strangers_file(path: Path) -> bytes:
@@ -23,9 +23,9 @@ def read_strangers_file(path: Path) -> bytes:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise BadInputError("it is no regular file")
         with open(descriptor, "rb", closefd=False) as file:
-            data = file.read(SMALL_FILE_BYTES + 1)
+            data = file.read(_SMALL_FILE_BYTES + 1)
     finally:
         os.close(descriptor)
-    if len(data) > SMALL_FILE_BYTES:
-        raise BadInputError(f"it is larger than {SMALL_FILE_BYTES} bytes")
+    if len(data) > _SMALL_FILE_BYTES:
+        raise BadInputError(f"it is larger than {_SMALL_FILE_BYTES} bytes")
     return data

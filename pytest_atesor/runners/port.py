@@ -9,12 +9,12 @@ import sys
 from pathlib import Path
 from typing import Final, cast, final
 
-from pytest_atesor.core.plan import Case, Target
+from pytest_atesor.core.plan import DEFAULT_MAX_ATTEMPTS, Case, Target
 from pytest_atesor.core.port_outcome import AgentResult, NoResult, decide_port_end, parse_agent_result
 from pytest_atesor.errors import BadInputError
+from pytest_atesor.runners.attempt import OWN_VARIABLES, make_attempt_end, run_in_context
 from pytest_atesor.runners.files import read_strangers_file
 from pytest_atesor.runners.interface import AttemptContext, AttemptEnd
-from pytest_atesor.runners.process import ChildSpec, run_child
 
 __all__ = ["DEFAULT_AGENT", "PortRunner", "plan_agent_argv", "plan_agent_environment", "read_agent_result"]
 
@@ -22,9 +22,6 @@ DEFAULT_AGENT: Final = (sys.executable, "-m", "pytest_atesor.porter")
 """The built-in agent."""
 
 _RESULT_NAME: Final = "result.json"
-_DEFAULT_MAX_ATTEMPTS: Final = 5
-# They describe this pytest process; an agent that runs pytest itself must not take them for its own.
-_OWN_PREFIXES: Final = ("PYTEST_XDIST_", "PYTEST_CURRENT_TEST", "PYTEST_VERSION")
 # Set for this case or not at all, whatever we inherited.
 _PER_CASE: Final = ("ATESOR_REF", "ATESOR_MIRRORS")
 
@@ -42,42 +39,25 @@ class PortRunner:
 
     def run(self, case: Case, context: AttemptContext) -> AttemptEnd:
         """Run the agent to its end and return what came of it. Raises nothing that the agent can cause."""
-        end = run_child(
-            ChildSpec(
-                argv=plan_agent_argv(case, context),
-                env=plan_agent_environment(case, context),
-                cwd=context.cwd,
-                log_path=context.log_path,
-                deadline=context.deadline,
-                term_grace_s=context.term_grace_s,
-                output_cap_bytes=context.output_cap_bytes,
-                end_at_output_cap=context.end_at_output_cap,
-            ),
-            stop=context.stop,
+        end = run_in_context(
+            context,
+            argv=plan_agent_argv(case, context),
+            env=plan_agent_environment(case, context),
+            cwd=context.cwd,
         )
         result = read_agent_result(context.attempt_dir)
-        status, cause, reason = decide_port_end(end, result)
-        notes = [result.note] if isinstance(result, NoResult) and result.note else []
-        if end.log_error is not None:
-            notes.append(f"the log is incomplete: {end.log_error}")
-        return AttemptEnd(
-            status=status,
-            cause=cause,
-            reason=reason,
-            exit_code=end.exit_code,
-            duration_s=end.duration_s,
-            log_bytes=end.log_bytes,
-            log_dropped_bytes=end.dropped_bytes,
-            leaks=end.leaks,
-            notes=tuple(notes),
-            result=result.document if isinstance(result, AgentResult) else None,
-        )
+        outcome = decide_port_end(end, result)
+        match result:
+            case AgentResult(document=document):
+                return make_attempt_end(end, outcome, document)
+            case NoResult(note=note):
+                return make_attempt_end(end, outcome, None, [note] if note else [])
 
 
 def plan_agent_argv(case: Case, context: AttemptContext) -> tuple[str, ...]:
     """Return the agent's whole command line, as the contract spells it."""
     spec = case.spec
-    attempts = cast("int", spec.get("max_attempts", _DEFAULT_MAX_ATTEMPTS))
+    attempts = cast("int", spec.get("max_attempts", DEFAULT_MAX_ATTEMPTS))
     return (
         *context.agent,
         *("--repo", cast("str", spec["url"])),
@@ -99,7 +79,7 @@ def plan_agent_environment(case: Case, context: AttemptContext) -> dict[str, str
     environment = {
         name: value
         for name, value in context.environ.items()
-        if name not in _PER_CASE and not name.startswith(_OWN_PREFIXES)
+        if name not in _PER_CASE and not name.startswith(OWN_VARIABLES)
     }
     environment.setdefault("PYTHONUNBUFFERED", "1")
     environment |= {

@@ -74,7 +74,7 @@ def run_child(spec: ChildSpec, *, stop: StopSignal) -> ChildEnd:
     with contextlib.ExitStack() as stack:
         log = stack.enter_context(CappedLog(spec.log_path, spec.output_cap_bytes))
         if stop.level >= TERMINATE:
-            return _finish(log, interrupted=True)
+            return _finish(log, ending=_Ending.INTERRUPTED)
         stack.enter_context(adopting_orphans())
         mark = BirthMark()
         protect = stack.enter_context(guarding(mark.number))
@@ -363,7 +363,6 @@ def _finish(  # noqa: PLR0913 - the facts of an end, by name
     exit_code: int | None = None,
     signal_number: int | None = None,
     ending: _Ending | None = None,
-    interrupted: bool = False,
     duration_s: float = 0.0,
     leaks: tuple[str, ...] = (),
     start_error: StartError | None = None,
@@ -376,7 +375,7 @@ def _finish(  # noqa: PLR0913 - the facts of an end, by name
         exit_code=exit_code,
         signal=signal_number,
         timed_out=ending is _Ending.TIMED_OUT,
-        interrupted=interrupted or ending is _Ending.INTERRUPTED,
+        interrupted=ending is _Ending.INTERRUPTED,
         output_limited=ending is _Ending.OUTPUT_LIMITED,
         duration_s=duration_s,
         log_bytes=log.kept_bytes,

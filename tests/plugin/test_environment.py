@@ -32,6 +32,7 @@ def test_a_case_that_recovers_passes_with_both_attempts_on_record(lab: Lab, work
     (line,) = [line for line in run.lines if " retry a " in line]
     assert line.endswith("environment: the mirror is down")
     assert sum(line.startswith("[") and " a " in line for line in run.lines) == 1
+    assert any(line.split() == ["attempt", "001:", "FAIL", "(environment)"] for line in run.lines), run.out
     journal = [(line["type"], line.get("attempt_id")) for line in lab.journal() if line.get("case_id") == "a"]
     assert journal == [("attempt_started", "001"), ("attempt_started", "002")]
     case = junit_cases(lab)["a"]

@@ -9,7 +9,7 @@ from pytest_atesor.porter.builders.interface import BuildOptions, Candidate, Ste
 from pytest_atesor.porter.builders.shared import depth_penalty, places
 from pytest_atesor.porter.tree import Tree
 
-__all__ = ["DISTRIBUTION_CRATES", "CargoBuilder", "crate_packages"]
+__all__ = ["DISTRIBUTION_CRATES", "CargoBuilder"]
 
 DISTRIBUTION_CRATES = "cargo-distribution"
 """The ``prepare`` word that switches to the distribution's packaged crates."""
@@ -42,8 +42,8 @@ class CargoBuilder:
                 evidence=f"{prefix}Cargo.toml" + (", vendored" if vendored else ""),
                 facts={
                     "vendored": "yes" if vendored else "",
-                    "crates": " ".join(crate_packages(manifests)),
-                    "fetch": "yes" if crate_packages(manifests, (*_BUILT, "dev-dependencies")) else "",
+                    "crates": " ".join(_crate_packages(manifests)),
+                    "fetch": "yes" if _crate_packages(manifests, (*_BUILT, "dev-dependencies")) else "",
                 },
             )
 
@@ -78,7 +78,7 @@ def _manifests(tree: Tree, prefix: str) -> Iterable[Mapping[str, Any]]:
                 continue
 
 
-def crate_packages(manifests: Iterable[Mapping[str, Any]], kinds: Iterable[str] = _BUILT) -> tuple[str, ...]:
+def _crate_packages(manifests: Iterable[Mapping[str, Any]], kinds: Iterable[str] = _BUILT) -> tuple[str, ...]:
     """Return what manifests ask of a registry, as ``name@requirement`` words without repeats.
 
     Paths are left out.

@@ -9,7 +9,7 @@ from pytest_atesor.porter.tree import Tree
 
 __all__ = ["MakeBuilder"]
 
-NAMES = (
+_NAMES = (
     "GNUmakefile",
     "makefile",
     "Makefile",
@@ -36,7 +36,7 @@ class MakeBuilder:
         """Yield a candidate for each place with a Makefile that compiles something."""
         for place in places(tree):
             prefix = f"{place}/" if place else ""
-            name = next((one for one in NAMES if tree.has(prefix + one)), None)
+            name = next((one for one in _NAMES if tree.has(prefix + one)), None)
             if name is None:
                 continue
             text = tree.text(prefix + name)
@@ -44,7 +44,7 @@ class MakeBuilder:
             rank = 60 - depth_penalty(place)
             if not _COMPILES.search(text):
                 rank -= 25  # it may drive documentation or another build tool only
-            if name not in NAMES[:3]:
+            if name not in _NAMES[:3]:
                 rank -= 5
             yield Candidate(
                 builder=self.name, directory=place, rank=rank, evidence=f"{prefix}{name}", facts=facts
@@ -53,7 +53,7 @@ class MakeBuilder:
     def plan(self, candidate: Candidate, options: BuildOptions) -> tuple[Step, ...]:
         """Build, then install into the staging directory as a help to find the product."""
         file = candidate.facts["file"]
-        chosen = () if file in NAMES[:3] else ("-f", file)
+        chosen = () if file in _NAMES[:3] else ("-f", file)
         target = candidate.facts["target"]
         goals = () if not target or any("=" not in one for one in options.tweak.make_args) else (target,)
         base = f"make{words(chosen)} -j{options.jobs}{words(options.tweak.make_args)}"

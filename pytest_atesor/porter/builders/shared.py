@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from pytest_atesor.porter.builders.interface import STAGE, Step
 from pytest_atesor.porter.tree import Tree
 
-__all__ = ["INSTALL_SECONDS", "depth_penalty", "places", "quote", "staged_install", "words"]
+__all__ = ["depth_penalty", "places", "quote", "staged_install", "words"]
 
-INSTALL_SECONDS = 300
+_INSTALL_SECONDS = 300
 """How long an optional installation into the staging directory may take."""
 
 _SUBDIRECTORIES = (
@@ -71,6 +71,6 @@ def staged_install(command: str) -> Step:
     """
     return Step(
         name="install",
-        script=f"timeout {INSTALL_SECONDS} {command.replace('STAGE', STAGE)}",
+        script=f"timeout {_INSTALL_SECONDS} {command.replace('STAGE', STAGE)}",
         required=False,
     )

@@ -5,9 +5,9 @@ from pytest_atesor.porter.builders.interface import Tweak
 from pytest_atesor.porter.fixes.interface import Change, Install, Rule, Stop
 from pytest_atesor.porter.needs import NeedKind
 
-__all__ = ["FOREIGN_FLAGS", "RULES"]
+__all__ = ["RULES"]
 
-FOREIGN_FLAGS = (
+_FOREIGN_FLAGS = (
     "-march=*",
     "-mtune=*",
     "-mcpu=*",
@@ -59,7 +59,7 @@ RULES: tuple[Rule, ...] = (
             r"(?:unrecognized (?:command[- ]line option|argument in option)|bad value|unknown (?:cpu|architecture))"
             r"[^\n]{0,20}(?P<name>-m[a-z0-9=.+-]+)|(?P<isa>'?-march=[^\s':]+'?: ISA string|for .-m(?:arch|tune|cpu)=)"
         ),
-        fix=Change(change=Tweak(compiler_drop=FOREIGN_FLAGS)),
+        fix=Change(change=Tweak(compiler_drop=_FOREIGN_FLAGS)),
         sample="gcc: error: unrecognized command-line option '-msse4.2'\nmake: *** [Makefile:12: a.o] Error 1\n",
         expected="-msse4.2",
     ),

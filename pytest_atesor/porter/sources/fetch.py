@@ -35,7 +35,7 @@ from pytest_atesor.porter.sources.interface import (
 from pytest_atesor.porter.sources.job import SOURCE_ROOT, Job
 from pytest_atesor.porter.sources.places import decide_kind
 
-__all__ = ["check_request", "fetch_source"]
+__all__ = ["fetch_source"]
 
 _CLEAR: Final = """
 mkdir -p -- "$1"
@@ -50,7 +50,7 @@ _CLEAR_S: Final = 600.0
 _LEAST_SHARE_S: Final = 120.0
 
 
-def check_request(request: SourceRequest) -> tuple[SourceUrl | DebianSource, ...]:
+def _check_request(request: SourceRequest) -> tuple[SourceUrl | DebianSource, ...]:
     """Return the URL and the mirrors in the order in which they are tried. Raises SourceError (BROKEN)."""
     shown = redact_url(request.url)
     try:
@@ -81,7 +81,7 @@ def fetch_source(
     removed first. ``deadline`` is in seconds of ``time.monotonic()``. ``environ`` is the host's environment,
     by default this process's. Raises SourceError with a redacted line for the user, and SandboxError.
     """
-    candidates = check_request(request)
+    candidates = _check_request(request)
     job = Job(
         sandbox=sandbox,
         workspace=workspace,

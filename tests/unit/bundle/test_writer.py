@@ -19,7 +19,7 @@ from pytest_atesor.core.events import AttemptEnded, AttemptStarted, BatchStarted
 from pytest_atesor.core.ledger import Ended
 from pytest_atesor.core.outcome import Cause
 from pytest_atesor.core.plan import Plan
-from pytest_atesor.core.plan_json import format_plan, parse_plan
+from pytest_atesor.core.plan_json import format_plan, parse_versioned_plan
 from pytest_atesor.errors import BundleError, UsageError
 
 PlanFactory = Callable[..., Plan]
@@ -53,7 +53,7 @@ def names(root: Path) -> set[str]:
 def test_a_planned_bundle_has_the_plan_its_children_and_the_views(make_bundle: BundleFactory) -> None:
     with make_bundle("zlib", "gron") as bundle:
         layout = bundle.layout
-    assert parse_plan(layout.plan.read_bytes(), "x") == bundle.plan
+    assert parse_versioned_plan(layout.plan.read_bytes(), "x").plan == bundle.plan
     assert json.loads(layout.runspec("gron").read_text())["port"]["name"] == "gron"
     assert names(layout.root) == {
         "batch_attempts.json",

@@ -25,7 +25,7 @@ _SEED = [
 
 def test_the_batch_flags_are_understood() -> None:
     settings = read_settings([*_SEED, "--target", "native", "--package"], {})
-    assert (settings.max_attempts, settings.force, settings.package) == (3, True, True)
+    assert (settings.max_attempts, settings.package) == (3, True)
     assert (settings.container, settings.platform, settings.target) == (
         "c-w1",
         Platform.DEBIAN,
@@ -81,12 +81,13 @@ def _run(arguments: Sequence[str]) -> "subprocess.CompletedProcess[str]":
     "arguments",
     [
         ["--max-attempts", "0", "--repo", "x"],
+        ["--max-attempts", "many", "--repo", "x"],
         ["--platform", "plan9", "--repo", "x"],
         ["--nonesuch"],
         [],
         ["--repo"],
     ],
-    ids=["attempts", "platform", "flag", "no-source", "no-value"],
+    ids=["no-attempts", "attempts-in-words", "platform", "flag", "no-source", "no-value"],
 )
 def test_a_bad_flag_is_exit_code_2_without_a_traceback(arguments: list[str]) -> None:
     done = _run(arguments)

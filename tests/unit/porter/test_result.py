@@ -152,7 +152,6 @@ def test_the_zip_has_a_manifest_and_regular_files_only(tmp_path: Path, elf: "obj
         ref=None,
         mirrors=(),
         max_attempts=1,
-        force=True,
         container="c",
         platform=Platform.DEBIAN,
         target=Target.QEMU,

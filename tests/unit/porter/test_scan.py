@@ -145,7 +145,7 @@ def test_a_32_bit_file_is_no_proof(make_tree: MakeTree, elf: Make) -> None:
 
 
 def test_nothing_native_is_unverified_with_the_missing_proof() -> None:
-    outcome = decide_verdict(Scan(products=(), files=3))
+    outcome = decide_verdict(Scan(products=()))
     assert (outcome.verdict, outcome.exit_code) == (Verdict.UNVERIFIED, 3)
     assert "nothing native" in outcome.reason
 

@@ -1,0 +1,101 @@
+"""What the engine and the kernel are asked after a failure, and what their answers become."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from sandbox_fakes import FakeEngine
+
+from pytest_atesor.errors import SandboxError
+from pytest_atesor.sandbox.evidence import count_oom_kills, read_evidence, read_machine_evidence
+from pytest_atesor.sandbox.interface import Absent, ExecSpec, Foreign, Present
+from pytest_atesor.sandbox.sandbox import Sandbox
+
+ALIVE = Present(running=True, image_id="x", labels={})
+
+
+def engine_with(state: Present, **more: str) -> FakeEngine:
+    return FakeEngine(containers={"box": state}, **more)  # type: ignore[arg-type]  # only texts are given
+
+
+@dataclass
+class DeadEngine(FakeEngine):
+    """An engine whose client gets no answer any more."""
+
+    def state(self, name: str) -> Absent | Foreign | Present:
+        raise SandboxError(f"no answer about {name}")
+
+
+def test_the_kernel_s_counters_are_read_inside(tmp_path: Path) -> None:
+    engine = engine_with(ALIVE, says="printf 'oom_kill 2\\nfailcnt 5\\nfree 1000\\nfree 70\\n'")
+    evidence = read_evidence(engine, "box", tmp_path)
+    assert (evidence.state, evidence.oom_kills, evidence.memory_full) == ("running", 2, True)
+    assert evidence.free_bytes == 70
+    assert not evidence.was_restarted
+
+
+def test_counters_of_a_sandbox_that_was_restarted_are_marked(tmp_path: Path) -> None:
+    again = Present(running=True, image_id="x", labels={}, was_restarted=True)
+    assert read_evidence(engine_with(again), "box", tmp_path).was_restarted
+
+
+def test_an_engine_without_an_answer_is_evidence(tmp_path: Path) -> None:
+    assert read_evidence(DeadEngine(), "box", tmp_path).engine_error == "no answer about box"
+
+
+def test_a_sandbox_that_is_gone_is_told_from_an_engine_that_is(tmp_path: Path) -> None:
+    assert read_evidence(FakeEngine(), "box", tmp_path).state == "absent"
+    gone = read_evidence(FakeEngine(problem="the daemon does not answer"), "box", tmp_path)
+    assert gone.engine_error == "the daemon does not answer"
+
+
+@pytest.mark.parametrize(("oom_killed", "kills"), [(True, 1), (False, 0)])
+def test_a_stopped_sandbox_has_the_engine_s_word_on_memory(
+    tmp_path: Path, *, oom_killed: bool, kills: int
+) -> None:
+    stopped = Present(running=False, image_id="x", labels={}, oom_killed=oom_killed)
+    evidence = read_evidence(engine_with(stopped), "box", tmp_path)
+    assert (evidence.state, evidence.oom_kills) == ("stopped", kills)
+
+
+def test_a_sandbox_that_starts_nothing_is_stuck(tmp_path: Path) -> None:
+    assert read_evidence(engine_with(ALIVE, says="exit 126"), "box", tmp_path).state == "stuck"
+
+
+def test_without_a_sandbox_the_machine_is_asked(tmp_path: Path) -> None:
+    before = count_oom_kills()
+    evidence = read_machine_evidence(tmp_path, before - 1)
+    assert evidence.oom_kills >= 1
+    assert evidence.state == "unmanaged"
+    assert evidence.free_bytes is not None
+
+
+FORGERIES = {
+    "docker": "Error response from daemon: No such container: box",
+    "podman": "Error: can only create exec sessions on running containers",
+    "runtime": "OCI runtime exec failed: exec failed: resource temporarily unavailable",
+}
+
+
+@pytest.mark.parametrize("words", FORGERIES.values(), ids=FORGERIES.keys())
+def test_the_engine_s_words_in_a_build_s_mouth_are_a_failed_command(words: str) -> None:
+    # Each start says the words and fails, unless it is the check that programs start at all.
+    engine = ForgingEngine(containers={"box": ALIVE}, says=f"echo '{words}'; exit 1")
+    done = Sandbox(engine, "box").run(ExecSpec(argv=["make"]), timeout_s=10)
+    assert done.exit_code == 1
+    assert words.encode() in done.tail
+
+
+@dataclass
+class ForgingEngine(FakeEngine):
+    """Runs ``true`` as itself and everything else as ``says``."""
+
+    def exec_argv(self, name: str, command: ExecSpec) -> list[str]:
+        return ["true"] if list(command.argv) == ["true"] else super().exec_argv(name, command)
+
+
+@pytest.mark.parametrize("words", FORGERIES.values(), ids=FORGERIES.keys())
+def test_the_same_words_count_when_nothing_can_be_started(words: str) -> None:
+    engine = FakeEngine(containers={"box": ALIVE}, says=f"echo '{words}'; exit 1")
+    with pytest.raises(SandboxError, match="the sandbox box failed"):
+        Sandbox(engine, "box").run(ExecSpec(argv=["make"]), timeout_s=10)
