@@ -6,6 +6,7 @@ gives its slot to its replacement.
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,6 +25,7 @@ ORDERS_KEY: Final = "atesor"
 """The entry of xdist's workerinput that holds the orders."""
 
 _ANSWER_S: Final = 60.0
+_STARTS: Final = 3
 
 
 class Crew:
@@ -48,13 +50,29 @@ class Crew:
         self.processes = processes
 
     def enlist(self, node: Any) -> None:  # noqa: ANN401 - xdist's WorkerController has no public type
-        """Take over a new worker process, give it a slot, and put its orders into its input."""
+        """Take over a new worker process, give it a slot, and put its orders into its input.
+
+        One that dies before it can say a word is replaced here and now; it has no case to lose. Raises
+        EOFError when that happens again and again.
+        """
+        for _ in range(_STARTS):
+            try:
+                pid = self._take_over(node)
+                break
+            except (EOFError, OSError):
+                _replace_process(node)
+        else:
+            raise EOFError(f"{_STARTS} processes in a row")
         worker = str(node.gateway.id)
         self._gateways[worker] = node.gateway
-        channel = node.gateway.remote_exec(takeover)
-        self.processes.add(worker, channel.receive(_ANSWER_S))
-        channel.waitclose(_ANSWER_S)
+        self.processes.add(worker, pid)
         node.workerinput[ORDERS_KEY] = self.give_orders(worker).dump()
+
+    def _take_over(self, node: Any) -> int:  # noqa: ANN401 - the same
+        channel = node.gateway.remote_exec(takeover)
+        pid = int(channel.receive(_ANSWER_S))
+        channel.waitclose(_ANSWER_S)
+        return pid
 
     def give_orders(self, worker: str) -> Orders:
         """Return the orders of a worker, with a slot of its own."""
@@ -88,3 +106,15 @@ class Crew:
         """Give all slots back."""
         for lease in self._leases:
             lease.release()
+
+
+def _replace_process(node: Any) -> None:  # noqa: ANN401 - xdist's WorkerController has no public type
+    """Give a node another process, as xdist itself does for a node that broke down."""
+    group, spec = node.nodemanager.group, node.gateway.spec
+    with contextlib.suppress(EOFError, OSError):
+        node.gateway.exit()
+    spec.id = None
+    group.allocate_id(spec)
+    node.gateway = group.makegateway(spec)
+    node.gateway.node = node
+    node.workerinput["workerid"] = node.gateway.id

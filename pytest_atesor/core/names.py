@@ -25,7 +25,6 @@ __all__ = [
     "make_case_id",
     "make_case_ids",
     "redact_text",
-    "redact_url",
 ]
 
 LONGEST_NAME_BYTES: Final = 100
@@ -211,13 +210,11 @@ def derive_marks(text: str) -> tuple[str, ...]:
     return (written, identifier) if sayable and written != identifier else (identifier,)
 
 
-def redact_url(url: str) -> str:
-    """Return ``url`` without the passwords and tokens in it; the user of an ssh URL stays."""
-    return redact_text(url)
-
-
 def redact_text(text: str) -> str:
-    """Return ``text`` with the credentials of every URL in it replaced by ``***``."""
+    """Return ``text`` with the passwords and tokens of every URL in it replaced by ``***``.
+
+    The user of an ssh URL stays.
+    """
     return _SECRET_QUERY.sub(r"\g<key>***", _SECRET_AUTHORITY.sub(_redact_authority, text))
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, BinaryIO
 
-from pytest_atesor.core.names import redact_url
+from pytest_atesor.core.names import redact_text
 from pytest_atesor.core.outcome import Cause
 from pytest_atesor.errors import AtesorError, SandboxError, SetupError, UsageError
 from pytest_atesor.porter.phases import Phases
@@ -55,7 +55,7 @@ def _port(settings: Settings, environ: Mapping[str, str], output: BinaryIO) -> i
     from pytest_atesor.porter.run import Run, port  # noqa: PLC0415 - after the flags: a bad flag answers at once
 
     phases = Phases(output)
-    run = Run(outcome=failed(Cause.AGENT, "the agent ended early"), source={"url": redact_url(settings.url)})
+    run = Run(outcome=failed(Cause.AGENT, "the agent ended early"), source={"url": redact_text(settings.url)})
     place = None
     exit_code: int | None = None
     workspace: Path | None = None

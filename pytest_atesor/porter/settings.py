@@ -12,6 +12,8 @@ from pytest_atesor.errors import UsageError
 
 __all__ = ["Settings", "read_settings"]
 
+_ENGINES = ("auto", "docker", "podman")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
@@ -99,7 +101,10 @@ def _parser(environ: Mapping[str, str], program: str) -> argparse.ArgumentParser
         help="default: qemu",
     )
     parser.add_argument(
-        "--engine", choices=["auto", "docker", "podman"], default=environ.get("ATESOR_ENGINE") or "auto"
+        "--engine",
+        choices=_ENGINES,
+        default=_choice(environ, "ATESOR_ENGINE", _ENGINES, "auto"),
+        help="default: auto",
     )
     parser.add_argument(
         "--package", action="store_true", help="write a zip of the products under workspace/packages/"

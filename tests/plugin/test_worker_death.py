@@ -1,5 +1,7 @@
 """A worker that is killed at any moment costs at most the attempt that it was in, and the books close."""
 
+import os
+import sys
 import xml.etree.ElementTree as ET
 
 import pytest
@@ -102,3 +104,22 @@ def test_the_slot_of_a_dead_worker_goes_to_its_replacement(lab: Lab) -> None:
     slots = {line["record"]["slot"] for line in lab.journal() if line["type"] == "attempt_ended"}
     slots |= {line["slot"] for line in lab.journal() if line["type"] == "attempt_started"}
     assert slots == {"atesor-ai-sandbox-debian-w1"}
+
+
+@pytest.mark.parametrize("deaths", [1, 2])
+def test_a_process_that_dies_before_its_first_word_is_replaced(lab: Lab, deaths: int) -> None:
+    (lab.root / "sitecustomize.py").write_text(
+        "import os, pathlib, sys\n"
+        "if '-u' in sys.orig_argv and '-c' in sys.orig_argv:\n"
+        f"    for number in range({deaths}):\n"
+        "        try:\n"
+        "            pathlib.Path(f'dead-{number}').touch(exist_ok=False)\n"
+        "        except FileExistsError:\n"
+        "            continue\n"
+        "        os._exit(9)\n"
+    )
+    lab.write_list("death", {"a": "pass", "b": "pass"})
+    run = lab.run("--atesor-list", "death", "-n2", PYTHONPATH=os.pathsep.join([str(lab.root), *sys.path]))
+    assert (lab.root / f"dead-{deaths - 1}").exists()
+    assert run.code == 0, run.out + run.err
+    assert {case["status"] for case in lab.results()["cases"]} == {"PASS"}

@@ -10,7 +10,7 @@ from importlib import resources
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from pytest_atesor.core.names import redact_url
+from pytest_atesor.core.names import redact_text
 from pytest_atesor.core.text import sanitize_line
 from pytest_atesor.core.urls import SourceUrl, SourceUrlError, parse_source_url
 from pytest_atesor.porter.sources.host_network import FromHost, HostNetwork, decide_way, plan_inside_proxies
@@ -46,18 +46,18 @@ def fetch_tarball(job: Job, text: str, ref: str | None, directory: str) -> Fetch
     try:
         url = parse_source_url(text)
     except SourceUrlError as error:
-        raise SourceError(Trouble.BROKEN, f"the URL {redact_url(text)} is refused: {error}") from None
+        raise SourceError(Trouble.BROKEN, f"the URL {redact_text(text)} is refused: {error}") from None
     way = decide_way(url, HostNetwork.of(job.environ))
     with job.incoming() as incoming:
         if isinstance(way, FromHost):
-            job.say(f"fetching {redact_url(text)} through this machine, because {way.reason}")
+            job.say(f"fetching {redact_text(text)} through this machine, because {way.reason}")
             path = (
                 _copy_local(job, url, incoming)
                 if url.scheme == "file"
                 else _download_on_host(job, url, incoming)
             )
         else:
-            job.say(f"downloading {redact_url(text)} inside the sandbox")
+            job.say(f"downloading {redact_text(text)} inside the sandbox")
             path = _download_inside(job, url, incoming)
         unpacked = unpack_archive(job, incoming, path, directory)
     job.must('rm -rf -- "$1"', _SCRATCH, user="builder")
@@ -65,7 +65,7 @@ def fetch_tarball(job: Job, text: str, ref: str | None, directory: str) -> Fetch
         () if ref is None else (f"the source is an archive: ref {ref} has no meaning for it and was ignored",)
     )
     return Fetched(
-        url_used=redact_url(text),
+        url_used=redact_text(text),
         kind=Kind.TARBALL,
         name=directory.rpartition("/")[2],
         directory=directory,

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO, Final, assert_never
 
-from pytest_atesor.core.names import derive_package_name, redact_url
+from pytest_atesor.core.names import derive_package_name, redact_text
 from pytest_atesor.core.urls import (
     DebianSource,
     SourceUrl,
@@ -52,14 +52,14 @@ _LEAST_SHARE_S: Final = 120.0
 
 def _check_request(request: SourceRequest) -> tuple[SourceUrl | DebianSource, ...]:
     """Return the URL and the mirrors in the order in which they are tried. Raises SourceError (BROKEN)."""
-    shown = redact_url(request.url)
+    shown = redact_text(request.url)
     try:
         candidates: list[SourceUrl | DebianSource] = [parse_source_url(request.url)]
         if request.ref is not None:
             shown = request.ref
             check_ref(request.ref)
         for mirror in request.mirrors:
-            shown = redact_url(mirror)
+            shown = redact_text(mirror)
             candidates.append(parse_mirror(mirror))
     except SourceUrlError as error:
         raise SourceError(Trouble.BROKEN, f"{shown} is refused as a source: {error}") from None
@@ -141,4 +141,4 @@ def _with_failures(fetched: Fetched, failures: list[str]) -> Fetched:
 
 
 def _show(candidate: SourceUrl | DebianSource) -> str:
-    return f"deb:{candidate.name}" if isinstance(candidate, DebianSource) else redact_url(candidate.text)
+    return f"deb:{candidate.name}" if isinstance(candidate, DebianSource) else redact_text(candidate.text)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from pytest_atesor.core.names import redact_url
+from pytest_atesor.core.names import redact_text
 from pytest_atesor.core.urls import SourceUrl
 from pytest_atesor.porter.sources.git_answers import object_format_of
 from pytest_atesor.porter.sources.git_commands import (
@@ -99,7 +99,7 @@ def fetch_git(
         shown = "; ".join(f"{module.path} ({module.reason})" for module in lost[:_SHOWN_PATHS])
         tally.notes.append(f"{len(lost)} of {len(tally.submodules)} submodules could not be had: {shown}")
     return Fetched(
-        url_used=redact_url(place.listed.text),
+        url_used=redact_text(place.listed.text),
         kind=Kind.GIT,
         name=directory.rpartition("/")[2],
         directory=directory,
@@ -162,7 +162,7 @@ class _GitFetch:
         def record(reason: str = "") -> Submodule:
             return Submodule(
                 path=f"{prefix}{module.path}",
-                url=redact_url(module.url),
+                url=redact_text(module.url),
                 commit=module.commit,
                 fetched=not reason,
                 reason=reason,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
-from pytest_atesor.core.names import redact_url
+from pytest_atesor.core.names import redact_text
 from pytest_atesor.core.urls import SourceUrl
 from pytest_atesor.porter.sources.git_commands import plan_host_environment
 
@@ -98,11 +98,11 @@ def decide_way(url: SourceUrl, network: HostNetwork, git_proxy: str = "") -> Way
     """Decide who fetches ``url``: the sandbox, unless that takes something that only the host has."""
     proxy = network.proxy_for(url, git_proxy)
     parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
-    shown = redact_url(proxy)
+    shown = redact_text(proxy)
     reasons = (
         (url.scheme == "file", "it is on this machine's disk"),
         (url.scheme == "ssh", "ssh needs the keys of this machine's user"),
-        (url.has_secret or redact_url(url.text) != url.text, "its credentials stay out of the sandbox"),
+        (url.has_secret or redact_text(url.text) != url.text, "its credentials stay out of the sandbox"),
         (is_loopback(url.host), f"{url.host} is this machine itself"),
         (
             is_loopback(parts.hostname or ""),
@@ -126,7 +126,7 @@ def plan_inside_proxies(network: HostNetwork) -> tuple[dict[str, str], tuple[str
             env |= {"no_proxy": value, "NO_PROXY": value}
         elif is_loopback(parts.hostname or ""):
             remarks.append(
-                f"{name}_proxy={redact_url(value)} is on this machine's loopback: no way from the sandbox"
+                f"{name}_proxy={redact_text(value)} is on this machine's loopback: no way from the sandbox"
             )
         elif parts.username is not None:
             remarks.append(f"{name}_proxy has credentials, which stay out of the sandbox")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from pytest_atesor.core.names import redact_url
+from pytest_atesor.core.names import redact_text
 from pytest_atesor.core.urls import SourceKind, SourceUrl, SourceUrlError, parse_source_url
 from pytest_atesor.porter.sources.host_network import is_loopback, rewrite_url
 from pytest_atesor.porter.sources.interface import Kind, SourceError, Trouble
@@ -43,8 +43,8 @@ class Place:
     @property
     def shown(self) -> str:
         """The place in words, without credentials; both URLs when they differ."""
-        listed = redact_url(self.listed.text)
-        used = redact_url(self.used.text)
+        listed = redact_text(self.listed.text)
+        used = redact_text(self.used.text)
         return listed if listed == used else f"{listed} (git on this machine rewrites it to {used})"
 
 
@@ -149,4 +149,4 @@ def _parse(url: str) -> SourceUrl:
     try:
         return parse_source_url(url)
     except SourceUrlError as error:
-        raise SourceError(Trouble.BROKEN, f"the URL {redact_url(url)} is refused: {error}") from None
+        raise SourceError(Trouble.BROKEN, f"the URL {redact_text(url)} is refused: {error}") from None

@@ -59,6 +59,7 @@ def test_environment_fills_what_flags_leave_open() -> None:
         ("ATESOR_RUN_DEADLINE", "soon"),
         ("ATESOR_RUN_DEADLINE", "nan"),
         ("ATESOR_PLATFORM", "plan9"),
+        ("ATESOR_ENGINE", "none"),
     ],
 )
 def test_a_bad_variable_is_named_with_its_value(name: str, value: str) -> None:
