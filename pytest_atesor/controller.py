@@ -8,6 +8,7 @@ reports here, so that JUnit, ``--lf`` and pytest's own counts see every selected
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import platform
 from typing import TYPE_CHECKING, Any, Final
@@ -111,6 +112,9 @@ class Controller:
             return
         begun = getattr(report, BEGUN_ATTRIBUTE, None)
         raw = getattr(report, RECORD_ATTRIBUTE, None)
+        if isinstance(raw, str):
+            raw = json.loads(raw)
+            setattr(report, RECORD_ATTRIBUTE, raw)
         if begun is not None and raw is not None:
             earlier = load_attempt(raw, f"the report of {report.nodeid}")
             self.session.attempt_retried(report.nodeid, earlier, begun)
@@ -272,6 +276,11 @@ class XdistHooks:
             return (yield)
         except EOFError as error:
             raise pytest.exit.Exception(f"atesor: error: {self._give_up(error)}", returncode=1) from error
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_setupnodes(self, config: pytest.Config) -> None:
+        """Let a process that dies while it starts be started again, now and for every replacement."""
+        self._batch.crew.start_patiently(config.pluginmanager.getplugin("dsession").nodemanager.group)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self) -> FenceScheduling:

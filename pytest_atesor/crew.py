@@ -7,6 +7,7 @@ gives its slot to its replacement.
 from __future__ import annotations
 
 import contextlib
+import functools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -48,6 +49,11 @@ class Crew:
         self._gateways: dict[str, Any] = {}
         self._orders = orders
         self.processes = processes
+
+    def start_patiently(self, group: Any) -> None:  # noqa: ANN401 - execnet's Group has no types of its own
+        """Let the group of xdist's processes try again when one dies before it can say a word."""
+        # There is no hook around the start itself, and an error there would end the whole session.
+        group.makegateway = functools.partial(_start_process, group.makegateway)
 
     def enlist(self, node: Any) -> None:  # noqa: ANN401 - xdist's WorkerController has no public type
         """Take over a new worker process, give it a slot, and put its orders into its input.
@@ -106,6 +112,13 @@ class Crew:
         """Give all slots back."""
         for lease in self._leases:
             lease.release()
+
+
+def _start_process(start: Callable[[Any], Any], spec: Any) -> Any:  # noqa: ANN401 - execnet's gateway
+    for _ in range(_STARTS - 1):
+        with contextlib.suppress(EOFError, OSError):
+            return start(spec)
+    return start(spec)
 
 
 def _replace_process(node: Any) -> None:  # noqa: ANN401 - xdist's WorkerController has no public type

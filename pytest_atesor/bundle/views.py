@@ -20,14 +20,14 @@ from pytest_atesor.errors import BadInputError
 __all__ = ["ViewLimiter", "Views", "read_evidence"]
 
 _INTERVAL_S: Final = 1.0
-_SHARE: Final = 20  # views may take one twentieth of the time
+_SHARE: Final = 40  # views may take one fortieth of the time
 _LARGEST_EVIDENCE_BYTES: Final = 4 * 1024 * 1024
 
 
 class ViewLimiter:
     """Says when views are due.
 
-    At most once a second, and for at most a twentieth of the time when they are large.
+    At most once a second, and for at most a fortieth of the time when they are large.
     """
 
     def __init__(self, monotonic: Callable[[], float]) -> None:

@@ -7,22 +7,21 @@ wrong by the command's own doing has the cause "agent", for the command is the a
 from collections.abc import Sequence
 
 from pytest_atesor.core.child_end import ChildEnd
+from pytest_atesor.core.child_outcome import AttemptOutcome, clean_reason, decide_stop, explain_failure
 from pytest_atesor.core.outcome import Cause, Status
-from pytest_atesor.core.port_outcome import REASON_CHARACTERS, PortEnd, decide_stop, explain_failure
-from pytest_atesor.core.text import sanitize_line
 
 __all__ = ["decide_command_end"]
 
 
-def decide_command_end(end: ChildEnd, faults: Sequence[str]) -> PortEnd:
+def decide_command_end(end: ChildEnd, faults: Sequence[str]) -> AttemptOutcome:
     """Return the outcome of a command. ``faults`` say what it promised and did not leave."""
     stopped = decide_stop(end)
     if stopped is not None:
         return stopped
     if end.exit_code == 0 and not end.output_limited:
         if not faults:
-            return PortEnd(Status.PASS, None, "")
-        return PortEnd(Status.FAIL, Cause.AGENT, sanitize_line("; ".join(faults), REASON_CHARACTERS))
+            return AttemptOutcome(Status.PASS, None, "")
+        return AttemptOutcome(Status.FAIL, Cause.AGENT, clean_reason("; ".join(faults)))
     cause, reason = explain_failure(end)
     # "build" is what a port's failure is called when nothing better is known.
-    return PortEnd(Status.FAIL, Cause.AGENT if cause is Cause.BUILD else cause, reason)
+    return AttemptOutcome(Status.FAIL, Cause.AGENT if cause is Cause.BUILD else cause, reason)

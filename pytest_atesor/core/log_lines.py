@@ -21,7 +21,7 @@ _NOISE: Final = re.compile(
     | \[\s*\d+%\]                                              # CMake's progress
     | [\W_]*\d{1,3}(?:\.\d+)?\s?%[\W_]*$                       # bars
     | (?:remote:\ )?(?:Counting|Compressing|Receiving|Resolving|Enumerating|Unpacking|Updating)\ \w+:\s+\d+%
-    | \s*\d*\s+\|(?:\s|$)                                      # a compiler quoting the source
+    | (?=[\s\d])\s*+(?:\d++\s++)?+\|(?:\s|$)                   # a compiler quoting the source
     | Traceback\ \(most\ recent\ call\ last\):
     | During\ handling\ of\ the\ above\ exception
     | The\ above\ exception\ was\ the\ direct\ cause

@@ -101,7 +101,8 @@ _RESERVED_MARKS: Final = frozenset({
     "xdist_group",
     "xfail",
 })
-_SECRET_AUTHORITY: Final = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)(?P<userinfo>[^/\s?#]*)@")
+# A scheme is short: without the bound a long run of letters would be looked at again from each of them.
+_SECRET_AUTHORITY: Final = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]{0,30}://)(?P<userinfo>[^/\s?#]*)@")
 _SECRET_QUERY: Final = re.compile(
     r"(?P<key>[?&](?:[A-Za-z_-]*token|[A-Za-z_-]*key|pass(?:word|wd)?|secret|sig(?:nature)?|auth)=)[^&#\s\"']+",
     re.IGNORECASE,

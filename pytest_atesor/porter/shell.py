@@ -1,6 +1,7 @@
 """Shell scripts inside the sandbox, as the builder or as root; their output is passed on and kept."""
 
 import io
+import re
 import time
 from collections.abc import Mapping
 from typing import BinaryIO, Protocol, cast
@@ -12,6 +13,7 @@ __all__ = ["Capture", "SandboxLike", "Shell"]
 _HEAD_BYTES = 128 * 1024
 _TAIL_BYTES = 1024 * 1024
 _NO_DEADLINE_S = 24 * 3600.0
+_LONG_LINE = re.compile(r"([^\n]{2000})[^\n]+")
 
 
 class SandboxLike(Protocol):
@@ -62,8 +64,12 @@ class Capture(io.RawIOBase):
         return cast("BinaryIO", self)
 
     def text(self) -> str:
-        """Return what is kept as text, undecodable bytes replaced."""
-        return (bytes(self._head) + bytes(self._tail)).decode("utf-8", "replace")
+        """Return what is kept as text, undecodable bytes replaced, each line cut at 2000 characters.
+
+        What is searched in it takes time that grows with the square of a line's length.
+        """
+        kept = (bytes(self._head) + bytes(self._tail)).decode("utf-8", "replace")
+        return _LONG_LINE.sub(r"\1", kept)
 
 
 class Shell:

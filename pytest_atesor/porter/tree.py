@@ -29,10 +29,9 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One regular file: its size in bytes, whether anyone may execute it."""
+    """One regular file and its size in bytes."""
 
     size_bytes: int
-    executable: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,9 +146,7 @@ class _Walk:
                 self.directories.add(prefix + entry.name)
                 children.append(entry.name)
         elif stat.S_ISREG(facts.st_mode):
-            self.files[prefix + entry.name] = Entry(
-                size_bytes=facts.st_size, executable=bool(facts.st_mode & 0o111)
-            )
+            self.files[prefix + entry.name] = Entry(size_bytes=facts.st_size)
 
 
 def read_tree(root: Path, limits: Limits | None = None, *, below: Iterable[str] = ("",)) -> Tree:

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Final
 
 from pytest_atesor.core.child_end import ChildEnd
+from pytest_atesor.core.child_outcome import AttemptOutcome
 from pytest_atesor.core.plan import Json
-from pytest_atesor.core.port_outcome import PortEnd
 from pytest_atesor.runners.interface import AttemptContext, AttemptEnd
 from pytest_atesor.runners.process import ChildSpec, run_child
 
@@ -34,7 +34,7 @@ def run_in_context(
 
 
 def make_attempt_end(
-    end: ChildEnd, outcome: PortEnd, result: Mapping[str, Json] | None, notes: Iterable[str] = ()
+    end: ChildEnd, outcome: AttemptOutcome, result: Mapping[str, Json] | None, notes: Iterable[str] = ()
 ) -> AttemptEnd:
     """Return the end of an attempt; a log that lost bytes to the disk is one more note."""
     lost = () if end.log_error is None else (f"the log is incomplete: {end.log_error}",)

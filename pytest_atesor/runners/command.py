@@ -16,11 +16,11 @@ from typing import Final, cast, final
 
 from pytest_atesor.bundle.files import explain_os_error, write_atomic
 from pytest_atesor.bundle.layout import AttemptLayout
+from pytest_atesor.core.child_outcome import AttemptOutcome
 from pytest_atesor.core.command_outcome import decide_command_end
 from pytest_atesor.core.jsontext import format_json, parse_json
 from pytest_atesor.core.outcome import Status
 from pytest_atesor.core.plan import Case, Json
-from pytest_atesor.core.port_outcome import PortEnd
 from pytest_atesor.core.text import sanitize_line
 from pytest_atesor.errors import BadInputError, BundleError, SandboxError
 from pytest_atesor.runners.attempt import OWN_VARIABLES, make_attempt_end, run_in_context
@@ -168,7 +168,9 @@ def _move(real: Path, named: Path, target: Path) -> None:
         shutil.copy2(real, target)
 
 
-def _describe(case: Case, attempt: AttemptLayout, outcome: PortEnd, duration_s: float) -> dict[str, Json]:
+def _describe(
+    case: Case, attempt: AttemptLayout, outcome: AttemptOutcome, duration_s: float
+) -> dict[str, Json]:
     """Return ``result.json``: the collected files with size and SHA-256."""
     artifacts: list[Json] = []
     notes: list[Json] = []

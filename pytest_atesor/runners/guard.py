@@ -9,8 +9,9 @@ its birth mark.
 import contextlib
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import ClassVar, Final
 
 from pytest_atesor.runners.birth_mark import LIMIT_LABEL
 
@@ -18,11 +19,19 @@ __all__ = ["guarding"]
 
 _SHELL: Final = "/bin/sh"
 _SCRIPT: Final = f"""\
-read -r group
-read -r _
-kill -KILL -- "-$group"
+cd /
+mark= group=
+while read -r word number; do
+    case $word in
+        mark) mark=$number group= ;;
+        group) group=$number ;;
+        *) mark= group= ;;
+    esac
+done
+[ -n "$mark" ] || exit 0
+[ -z "$group" ] || kill -KILL -- "-$group"
 for round in 1 2 3 4 5; do
-    found=$(grep -ls "^{LIMIT_LABEL}  *$1 " /proc/[0-9]*/limits)
+    found=$(grep -ls "^{LIMIT_LABEL}  *$mark " /proc/[0-9]*/limits)
     [ -n "$found" ] || exit 0
     for file in $found; do
         file=${{file#/proc/}}
@@ -32,6 +41,13 @@ done
 """
 
 
+class _Idle:
+    """The guard that waits for the next child; one is kept, because starting a shell costs a millisecond."""
+
+    lock: ClassVar = threading.Lock()
+    guard: ClassVar["_Guard | None"] = None
+
+
 @contextlib.contextmanager
 def guarding(mark: int) -> Iterator[Callable[[int], None]]:
     """Have all with that birth-mark number killed should this process die inside the block, in any way.
@@ -39,44 +55,88 @@ def guarding(mark: int) -> Iterator[Callable[[int], None]]:
     Start the child inside, and tell its process group to the function that the block gets: a group is killed
     in one step, however fast it forks. A guard that cannot be started (no memory, no shell) is done without.
     """
-    with contextlib.ExitStack() as stack:
+    guard = _take()
+    if guard is not None and not guard.tell("mark", mark):
+        guard.end()  # it was killed while it was idle
+        guard = _start()
+        if guard is not None:
+            guard.tell("mark", mark)
+    if guard is None:
+        yield _do_without
+        return
+    try:
+        yield guard.protect
+    finally:
+        _give_back(guard)
+
+
+class _Guard:
+    """A guard process and our end of its pipe."""
+
+    __slots__ = ("owner", "pid", "writer")
+
+    def __init__(self, pid: int, writer: int) -> None:
+        self.pid = pid
+        self.writer = writer
+        self.owner = os.getpid()
+
+    def tell(self, word: str, number: int = 0) -> bool:
+        """Write a line; False when the guard is dead."""
         try:
-            reader, writer = os.pipe()
-        except OSError:
-            yield _do_without
+            os.write(self.writer, f"{word} {number}\n".encode())
+        except BrokenPipeError:
+            return False
+        return True
+
+    def protect(self, group: int) -> None:
+        """Name the process group of the child."""
+        self.tell("group", group)
+
+    def end(self) -> None:
+        """End the guard; it kills nothing."""
+        with contextlib.suppress(ProcessLookupError, ChildProcessError):
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        os.close(self.writer)
+
+
+def _take() -> _Guard | None:
+    with _Idle.lock:
+        guard, _Idle.guard = _Idle.guard, None
+    if guard is not None and guard.owner == os.getpid():
+        return guard
+    return _start()
+
+
+def _give_back(guard: _Guard) -> None:
+    alive = guard.tell("done")
+    with _Idle.lock:
+        if alive and _Idle.guard is None:
+            _Idle.guard = guard
             return
-        stack.callback(os.close, writer)
-        try:
-            guard = _start(reader, mark)
-        except OSError:
-            yield _do_without
-            return
-        finally:
-            os.close(reader)
-        stack.callback(_end, guard)
-
-        def protect(group: int) -> None:
-            with contextlib.suppress(BrokenPipeError):
-                os.write(writer, b"%d\n" % group)
-
-        yield protect
+    guard.end()
 
 
-def _start(reader: int, mark: int) -> int:
+def _start() -> _Guard | None:
+    try:
+        reader, writer = os.pipe()
+    except OSError:
+        return None
     null = [(os.POSIX_SPAWN_OPEN, descriptor, os.devnull, os.O_WRONLY, 0) for descriptor in (1, 2)]
-    return os.posix_spawn(
-        _SHELL,
-        ["atesor-guard", "-c", _SCRIPT, "atesor-guard", str(mark)],
-        {"PATH": os.defpath},
-        file_actions=[(os.POSIX_SPAWN_DUP2, reader, 0), *null],
-        setsid=True,
-    )
-
-
-def _end(guard: int) -> None:
-    with contextlib.suppress(ProcessLookupError, ChildProcessError):
-        os.kill(guard, signal.SIGKILL)
-        os.waitpid(guard, 0)
+    try:
+        pid = os.posix_spawn(
+            _SHELL,
+            ["atesor-guard", "-c", _SCRIPT, "atesor-guard"],
+            {"PATH": os.defpath},
+            file_actions=[(os.POSIX_SPAWN_DUP2, reader, 0), *null],
+            setsid=True,
+        )
+    except OSError:
+        os.close(writer)
+        return None
+    finally:
+        os.close(reader)
+    return _Guard(pid, writer)
 
 
 def _do_without(_group: int) -> None:

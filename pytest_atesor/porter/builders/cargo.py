@@ -2,11 +2,11 @@
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from pytest_atesor.porter.builders.interface import BuildOptions, Candidate, Step
 from pytest_atesor.porter.builders.shared import depth_penalty, places
+from pytest_atesor.porter.inside import read_program
 from pytest_atesor.porter.tree import Tree
 
 __all__ = ["DISTRIBUTION_CRATES", "CargoBuilder"]
@@ -52,7 +52,7 @@ class CargoBuilder:
         facts = candidate.facts
         build = f"cargo build --release --offline -j {options.jobs}"
         if DISTRIBUTION_CRATES in options.tweak.prepare:
-            program = (Path(__file__).parent.parent / "inside" / "distribution_crates.py").read_text("utf-8")
+            program = read_program("distribution_crates.py").decode()
             widen = " --widen" if "cargo-widen" in options.tweak.prepare else ""
             edit = f"{_NO_LOCKS}python3 -{widen} <<'PROGRAM'\n{program}PROGRAM\n"
             return (Step(name="manifests", script=edit), Step(name="build", script=build))

@@ -6,15 +6,14 @@ import shutil
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import resources
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from pytest_atesor.core.names import redact_text
 from pytest_atesor.core.text import sanitize_line
 from pytest_atesor.core.urls import SourceUrl, SourceUrlError, parse_source_url
+from pytest_atesor.porter.inside import download, read_program
 from pytest_atesor.porter.sources.host_network import FromHost, HostNetwork, decide_way, plan_inside_proxies
-from pytest_atesor.porter.sources.inside import download
 from pytest_atesor.porter.sources.interface import Fetched, Kind, SourceError, Trouble
 from pytest_atesor.porter.sources.job import SOURCE_ROOT, CommandEnd, Incoming, Job
 from pytest_atesor.porter.sources.places import find_local_path
@@ -78,7 +77,7 @@ def unpack_archive(job: Job, incoming: Incoming, path: str, directory: str) -> U
     """Check and unpack the archive at ``path`` (inside) as the new ``directory``. Raises SourceError."""
     script = f"{incoming.inside}/unpack.py"
     if not (incoming.host / "unpack.py").exists():
-        incoming.hand_in("unpack.py", _read_program("unpack.py"))
+        incoming.hand_in("unpack.py", read_program("unpack.py"))
     job.say(f"unpacking {path.rpartition('/')[2]}")
     command = ("python3", "-I", script, path, directory)
     result = _parse_result(job.run(command, limit_s=_UNPACK_S, quiet=True), "unpacking the archive")
@@ -137,7 +136,7 @@ def _download_on_host(job: Job, url: SourceUrl, incoming: Incoming) -> str:
 
 
 def _download_inside(job: Job, url: SourceUrl, incoming: Incoming) -> str:
-    program = incoming.hand_in("download.py", _read_program("download.py"))
+    program = incoming.hand_in("download.py", read_program("download.py"))
     plain = urlsplit(url.text)._replace(fragment="").geturl()
     limit = job.limit_s(_DOWNLOAD_S)
     request = incoming.hand_in("request.json", json.dumps(_plan_request(plain, {}, limit)).encode())
@@ -157,10 +156,6 @@ def _download_inside(job: Job, url: SourceUrl, incoming: Incoming) -> str:
 
 def _plan_request(url: str, headers: Mapping[str, str], limit_s: float) -> dict[str, object]:
     return {"url": url, "headers": dict(headers), "longest_bytes": LONGEST_ARCHIVE_BYTES, "limit_s": limit_s}
-
-
-def _read_program(name: str) -> bytes:
-    return resources.files("pytest_atesor.porter.sources.inside").joinpath(name).read_bytes()
 
 
 def _parse_result(end: CommandEnd, what: str) -> dict[str, object]:

@@ -1,5 +1,7 @@
 """The one line of a log that goes into the table."""
 
+import time
+
 import pytest
 
 from pytest_atesor.core.log_lines import find_last_meaningful_line
@@ -90,3 +92,9 @@ def test_bytes_that_are_no_text_make_a_clean_line() -> None:
     assert line.startswith("caf")
     assert line.isprintable()
     line.encode()
+
+
+def test_a_line_of_spaces_costs_no_more_than_one_of_text() -> None:
+    started = time.perf_counter()
+    assert find_last_meaningful_line(b"said\n" + b" " * 65_536 + b"x") == "x"
+    assert time.perf_counter() - started < 2

@@ -9,15 +9,9 @@ from typing import Any
 import pytest
 
 from pytest_atesor.core.child_end import ChildEnd, StartError
+from pytest_atesor.core.child_outcome import REASON_CHARACTERS, AttemptOutcome
 from pytest_atesor.core.outcome import Cause, Status
-from pytest_atesor.core.port_outcome import (
-    REASON_CHARACTERS,
-    AgentResult,
-    NoResult,
-    PortEnd,
-    decide_port_end,
-    parse_agent_result,
-)
+from pytest_atesor.core.port_outcome import AgentResult, NoResult, decide_port_end, parse_agent_result
 from pytest_atesor.errors import BadInputError
 
 END = ChildEnd(
@@ -46,65 +40,68 @@ def said(**keys: object) -> AgentResult:
 @pytest.mark.parametrize(
     ("end", "expected"),
     [
-        (ended(exit_code=0), PortEnd(Status.PASS, None, "")),
+        (ended(exit_code=0), AttemptOutcome(Status.PASS, None, "")),
         (
             ended(exit_code=3),
-            PortEnd(Status.UNVERIFIED, None, "the commands passed, but no riscv64 output was proven"),
+            AttemptOutcome(Status.UNVERIFIED, None, "the commands passed, but no riscv64 output was proven"),
         ),
-        (ended(exit_code=1), PortEnd(Status.FAIL, Cause.BUILD, "error: it broke")),
-        (ended(exit_code=1, tail=b" \n"), PortEnd(Status.FAIL, Cause.AGENT, "exit 1, with no output at all")),
-        (ended(exit_code=124), PortEnd(Status.FAIL, Cause.BUILD, "error: it broke")),
-        (ended(exit_code=127), PortEnd(Status.FAIL, Cause.AGENT, "exit 127; last: error: it broke")),
-        (ended(exit_code=137), PortEnd(Status.FAIL, Cause.AGENT, "exit 137; last: error: it broke")),
-        (ended(exit_code=143), PortEnd(Status.FAIL, Cause.AGENT, "exit 143; last: error: it broke")),
+        (ended(exit_code=1), AttemptOutcome(Status.FAIL, Cause.BUILD, "error: it broke")),
+        (
+            ended(exit_code=1, tail=b" \n"),
+            AttemptOutcome(Status.FAIL, Cause.AGENT, "exit 1, with no output at all"),
+        ),
+        (ended(exit_code=124), AttemptOutcome(Status.FAIL, Cause.BUILD, "error: it broke")),
+        (ended(exit_code=127), AttemptOutcome(Status.FAIL, Cause.AGENT, "exit 127; last: error: it broke")),
+        (ended(exit_code=137), AttemptOutcome(Status.FAIL, Cause.AGENT, "exit 137; last: error: it broke")),
+        (ended(exit_code=143), AttemptOutcome(Status.FAIL, Cause.AGENT, "exit 143; last: error: it broke")),
         (
             ended(exit_code=None, signal=signal.SIGSEGV),
-            PortEnd(Status.FAIL, Cause.AGENT, "killed by SIGSEGV; last: error: it broke"),
+            AttemptOutcome(Status.FAIL, Cause.AGENT, "killed by SIGSEGV; last: error: it broke"),
         ),
         (
             ended(exit_code=None, signal=40, tail=b""),
-            PortEnd(Status.FAIL, Cause.AGENT, "killed by signal 40, with no output at all"),
+            AttemptOutcome(Status.FAIL, Cause.AGENT, "killed by signal 40, with no output at all"),
         ),
         (
             ended(exit_code=1, tail=b"cc: write error: No space left on device\nmake: *** [x] Error 1\n"),
-            PortEnd(Status.FAIL, Cause.ENVIRONMENT, "cc: write error: No space left on device"),
+            AttemptOutcome(Status.FAIL, Cause.ENVIRONMENT, "cc: write error: No space left on device"),
         ),
         (
             ended(exit_code=1, log_error="No space left on device"),
-            PortEnd(
+            AttemptOutcome(
                 Status.FAIL,
                 Cause.ENVIRONMENT,
                 "the log could not be written (No space left on device); error: it broke",
             ),
         ),
-        (ended(exit_code=0, log_error="No space left on device"), PortEnd(Status.PASS, None, "")),
+        (ended(exit_code=0, log_error="No space left on device"), AttemptOutcome(Status.PASS, None, "")),
         (
             ended(exit_code=143, timed_out=True),
-            PortEnd(Status.TIMEOUT, None, "killed at the deadline, after 12 s; last: error: it broke"),
+            AttemptOutcome(Status.TIMEOUT, None, "killed at the deadline, after 12 s; last: error: it broke"),
         ),
         (
             ended(exit_code=0, timed_out=True, tail=b""),
-            PortEnd(Status.TIMEOUT, None, "killed at the deadline, after 12 s; it had said nothing"),
+            AttemptOutcome(Status.TIMEOUT, None, "killed at the deadline, after 12 s; it had said nothing"),
         ),
         (
             ended(exit_code=0, interrupted=True),
-            PortEnd(Status.SKIPPED, Cause.INTERRUPTED, "interrupted after 12 s"),
+            AttemptOutcome(Status.SKIPPED, Cause.INTERRUPTED, "interrupted after 12 s"),
         ),
         (
             ended(exit_code=None, interrupted=True, duration_s=0.0),
-            PortEnd(Status.SKIPPED, Cause.INTERRUPTED, "the batch was stopped first"),
+            AttemptOutcome(Status.SKIPPED, Cause.INTERRUPTED, "the batch was stopped first"),
         ),
         (
             ended(exit_code=0, output_limited=True, dropped_bytes=96),
-            PortEnd(Status.FAIL, Cause.OUTPUT_LIMIT, "ended at the output limit, after 100 bytes"),
+            AttemptOutcome(Status.FAIL, Cause.OUTPUT_LIMIT, "ended at the output limit, after 100 bytes"),
         ),
         (
             ended(exit_code=None, start_error=StartError(errno=errno.ENOENT, message="cannot start 'x': no")),
-            PortEnd(Status.FAIL, Cause.AGENT, "cannot start 'x': no"),
+            AttemptOutcome(Status.FAIL, Cause.AGENT, "cannot start 'x': no"),
         ),
         (
             ended(exit_code=None, start_error=StartError(errno=errno.EMFILE, message="cannot start 'x': no")),
-            PortEnd(Status.FAIL, Cause.ENVIRONMENT, "cannot start 'x': no"),
+            AttemptOutcome(Status.FAIL, Cause.ENVIRONMENT, "cannot start 'x': no"),
         ),
     ],
     ids=[
@@ -130,26 +127,26 @@ def said(**keys: object) -> AgentResult:
         "no descriptors left",
     ],
 )
-def test_an_agent_without_result_is_judged_by_its_end(end: ChildEnd, expected: PortEnd) -> None:
+def test_an_agent_without_result_is_judged_by_its_end(end: ChildEnd, expected: AttemptOutcome) -> None:
     assert decide_port_end(end, NoResult()) == expected
 
 
 @pytest.mark.parametrize(
     ("code", "result", "expected"),
     [
-        (0, said(verdict="verified", artifacts=[ARTIFACT]), PortEnd(Status.PASS, None, "")),
-        (0, said(verdict="verified"), PortEnd(Status.PASS, None, "")),
+        (0, said(verdict="verified", artifacts=[ARTIFACT]), AttemptOutcome(Status.PASS, None, "")),
+        (0, said(verdict="verified"), AttemptOutcome(Status.PASS, None, "")),
         (
             0,
             said(verdict="unverified", reason="only scripts"),
-            PortEnd(
+            AttemptOutcome(
                 Status.UNVERIFIED, None, "exit 0, but result.json gives the verdict unverified: only scripts"
             ),
         ),
         (
             0,
             said(verdict=None, artifacts=[ARTIFACT]),
-            PortEnd(
+            AttemptOutcome(
                 Status.UNVERIFIED,
                 None,
                 "exit 0, but result.json gives no verdict: "
@@ -159,16 +156,16 @@ def test_an_agent_without_result_is_judged_by_its_end(end: ChildEnd, expected: P
         (
             0,
             said(verdict="verified", artifacts=[]),
-            PortEnd(Status.UNVERIFIED, None, "exit 0 and verified, but result.json lists no artifact"),
+            AttemptOutcome(Status.UNVERIFIED, None, "exit 0 and verified, but result.json lists no artifact"),
         ),
         (3, said(verdict="verified", reason="tests failed", cause="tests"), None),
         (1, said(cause="source", reason="404 of https://user:pw@example.org/x"), None),
         (
             1,
             said(verdict="verified", artifacts=[ARTIFACT]),
-            PortEnd(Status.FAIL, Cause.BUILD, "error: it broke"),
+            AttemptOutcome(Status.FAIL, Cause.BUILD, "error: it broke"),
         ),
-        (1, said(cause="environment"), PortEnd(Status.FAIL, Cause.ENVIRONMENT, "error: it broke")),
+        (1, said(cause="environment"), AttemptOutcome(Status.FAIL, Cause.ENVIRONMENT, "error: it broke")),
     ],
     ids=[
         "verified",
@@ -183,18 +180,18 @@ def test_an_agent_without_result_is_judged_by_its_end(end: ChildEnd, expected: P
     ],
 )
 def test_the_exit_code_stays_the_truth_but_a_pass_needs_no_contradiction(
-    code: int, result: AgentResult, expected: PortEnd | None
+    code: int, result: AgentResult, expected: AttemptOutcome | None
 ) -> None:
     special = {
-        3: PortEnd(Status.UNVERIFIED, Cause.TESTS, "tests failed"),
-        1: PortEnd(Status.FAIL, Cause.SOURCE, "404 of https://***@example.org/x"),
+        3: AttemptOutcome(Status.UNVERIFIED, Cause.TESTS, "tests failed"),
+        1: AttemptOutcome(Status.FAIL, Cause.SOURCE, "404 of https://***@example.org/x"),
     }
     assert decide_port_end(ended(exit_code=code), result) == (expected or special[code])
 
 
 def test_a_timeout_keeps_what_the_agent_knew() -> None:
     end = decide_port_end(ended(timed_out=True), said(cause="tests", reason="tests were running"))
-    assert end == PortEnd(
+    assert end == AttemptOutcome(
         Status.TIMEOUT, Cause.TESTS, "killed at the deadline, after 12 s; last: tests were running"
     )
 

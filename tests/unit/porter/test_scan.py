@@ -1,5 +1,7 @@
 import io
 import os
+import struct
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -225,3 +227,87 @@ def test_only_the_directories_asked_for_are_listed(make_tree: MakeTree, tmp_path
     make_tree({"stage/a": "x", "build/p/b": "x", "src/p/c": "x"})
     tree = read_tree(tmp_path / "tree", below=("stage", "build/p", "missing"))
     assert sorted(tree.files) == ["build/p/b", "stage/a"]
+
+
+def _tables(
+    elf: Make, *, segments: bytes = b"", sections: bytes = b"", count: int | None = None, size: int = 64
+) -> bytes:
+    """Return a riscv64 executable that has those program and section headers, and claims ``count`` sections."""
+    head = bytearray(elf(kind=_EXEC, load=False)[:64])
+    at = 64 + len(segments)
+    struct.pack_into("<QQ", head, 32, 64, at if sections else 0)
+    struct.pack_into(
+        "<HHHH", head, 54, 56, len(segments) // 56, size, len(sections) // 64 if count is None else count
+    )
+    return bytes(head) + segments + sections
+
+
+def _load(*, flags: int = 5, offset: int = 0, file_bytes: int = 64) -> bytes:
+    return struct.pack("<IIQQQQQQ", 1, flags, offset, 0, 0, file_bytes, file_bytes or 1, 4096)
+
+
+def _section(*, kind: int = 1, offset: int = 0, size: int = 0) -> bytes:
+    return struct.pack("<IIQQQQIIQQ", 0, kind, 2, 0, offset, size, 0, 0, 1, 0)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(lambda elf: _tables(elf), id="header-only"),
+        pytest.param(lambda elf: _tables(elf, segments=_load(file_bytes=0)), id="only-zeros-in-memory"),
+        pytest.param(lambda elf: _tables(elf, segments=_load(offset=1 << 30)), id="behind-the-end"),
+        pytest.param(lambda elf: _tables(elf, segments=_load(file_bytes=1 << 40)), id="truncated"),
+        pytest.param(lambda elf: _tables(elf, segments=_load(flags=4)), id="nothing-to-execute"),
+        pytest.param(lambda elf: _tables(elf, sections=_section(size=5)), id="sections-alone"),
+    ],
+)
+def test_an_executable_without_code_in_the_file_proves_nothing(
+    make_tree: MakeTree, elf: Make, content: Callable[[Make], bytes]
+) -> None:
+    scan = scan_tree(make_tree({"tool": content(elf)}), frozenset())
+    assert scan.products == ()
+    assert scan.empty == ("tool",)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(
+            lambda elf: _tables(elf, sections=_section(size=1 << 60), count=0, size=0), id="endless-sections"
+        ),
+        pytest.param(
+            lambda elf: _tables(elf, sections=_section(size=1 << 24), count=0), id="millions-of-sections"
+        ),
+        pytest.param(
+            lambda elf: _tables(elf, sections=_section(), count=20_000), id="sections-behind-the-end"
+        ),
+        pytest.param(
+            lambda elf: _tables(elf, sections=_section(kind=5, offset=4096, size=1 << 30) * 4),
+            id="huge-hash-table",
+        ),
+        pytest.param(
+            lambda elf: _tables(elf, segments=struct.pack("<IIQQQQQQ", 3, 4, 64, 0, 0, 1 << 62, 0, 1) * 500),
+            id="endless-interpreters",
+        ),
+        pytest.param(
+            lambda elf: _tables(
+                elf, segments=struct.pack("<IIQQQQQQ", 2, 4, 1 << 20, 0, 0, 1 << 62, 0, 1) * 500
+            ),
+            id="endless-dynamic-tables",
+        ),
+    ],
+)
+def test_absurd_tables_cost_next_to_nothing(
+    tmp_path: Path, elf: Make, content: Callable[[Make], bytes]
+) -> None:
+    path = tmp_path / "hostile"
+    with path.open("wb") as file:
+        file.write(content(elf))
+        file.seek(1 << 20)
+        file.write(b"\1\0\0\0\0\0\0\0" * (1 << 18))
+        file.truncate(1 << 31)  # a sparse file: what is read behind the end of the tables never ends
+    started = time.perf_counter()
+    with path.open("rb") as file:
+        facts = read_elf(file)
+    assert facts is None or not facts.has_content
+    assert time.perf_counter() - started < 2

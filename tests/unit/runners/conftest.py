@@ -10,6 +10,7 @@ import pytest
 
 from pytest_atesor.core.child_end import ChildEnd
 from pytest_atesor.runners.descendants import child_pids
+from pytest_atesor.runners.guard import guarding
 from pytest_atesor.runners.process import ChildSpec, run_child
 from pytest_atesor.runners.stop import StopFlag
 
@@ -19,6 +20,8 @@ RunScript = Callable[..., ChildEnd]
 @pytest.fixture(autouse=True)
 def nothing_left() -> Iterator[None]:
     """Fail the test that leaves a process, a descriptor or a thread behind."""
+    with guarding(1):
+        pass  # the guard that waits for the next child stays
     before = _inventory()
     yield
     assert _inventory() == before

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_atesor.porter.sources.inside.unpack import Checker, UnpackError, leads_out, unpack
+from pytest_atesor.porter.inside.unpack import Checker, UnpackError, leads_out, unpack
 
 Member = tuple[tarfile.TarInfo, bytes]
 

@@ -1,1 +1,0 @@
-"""Programs that run inside the sandbox, each one file that needs only Python's standard library."""
