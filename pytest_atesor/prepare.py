@@ -255,6 +255,11 @@ def _check_machine(config: pytest.Config, draft: Draft) -> None:
     check_writable(options.output_root, "the output root")
     if options.is_plan_only:
         return
+    if draft.sandboxed and options.engine == "none" and options.agent is None:
+        raise UsageError(
+            "the built-in agent needs a sandbox, and the engine is 'none'; choose docker or podman, "
+            "or give an agent that brings its own (--atesor-agent)"
+        )
     if draft.plan.target is Target.NATIVE:
         raise SetupError("native target: not available in this version; use --atesor-target qemu")
     if draft.sandboxed and options.agent is not None and not _can_run(options.agent[0], config.rootpath):
@@ -282,6 +287,8 @@ def _prepare_engine(draft: Draft, state: Path, settings: dict[str, Json]) -> Eng
     plan = draft.plan
     engine = select_engine(draft.options.engine)
     info = run_preflight(engine, plan.platform, plan.target, state=state)
+    if info.unenforced:
+        _show_progress(f"warning: {engine.name} cannot enforce here: {', '.join(info.unenforced)}")
     image = ensure_image(engine, plan.platform, state=state, progress=_show_progress)
     limits = draft.options.limits
     memory = limits.memory_bytes or share_memory(psutil.virtual_memory().total, draft.workers)

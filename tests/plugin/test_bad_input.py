@@ -30,6 +30,11 @@ BAD = {
     "unknown platform": (["--atesor-list=good", "--atesor-platform=arch"], 2, "unknown platform 'arch'"),
     "unknown target": (["--atesor-list=good", "--atesor-target=arm"], 2, "unknown target 'arm'"),
     "unknown engine": (["--atesor-list=good", "--atesor-engine=lxc"], 2, "unknown engine 'lxc'"),
+    "no engine for the built-in agent": (
+        ["--atesor-list=good", "--atesor-engine=none"],
+        2,
+        "needs a sandbox",
+    ),
     "unknown name": (["--atesor-list=good", "--atesor-only=zlip"], 2, '"zlip"'),
     "unknown name in an argument": (["packages/good.json::zlip"], 2, '"zlip"'),
     "name and shard": (
@@ -134,9 +139,13 @@ def test_a_taken_batch_id_is_refused(
     rootdir: Path, pytester: pytest.Pytester, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (rootdir / "runs" / "batches" / "mine").mkdir(parents=True)
-    result = run_inside(
-        pytester, capfd, "--atesor-list=good", "--atesor-batch-id=mine", "--atesor-engine=none"
-    )
+    arguments = [
+        "--atesor-list=good",
+        "--atesor-batch-id=mine",
+        "--atesor-engine=none",
+        "--atesor-agent=true",
+    ]
+    result = run_inside(pytester, capfd, *arguments)
     assert result.code == 2
     assert "batch id 'mine' is taken" in result.err.splitlines()[0]
 

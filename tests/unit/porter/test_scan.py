@@ -232,7 +232,7 @@ def test_only_the_directories_asked_for_are_listed(make_tree: MakeTree, tmp_path
 def _tables(
     elf: Make, *, segments: bytes = b"", sections: bytes = b"", count: int | None = None, size: int = 64
 ) -> bytes:
-    """Return a riscv64 executable that has those program and section headers, and claims ``count`` sections."""
+    """Return a riscv64 executable with those program and section headers; ``count`` sections are claimed."""
     head = bytearray(elf(kind=_EXEC, load=False)[:64])
     at = 64 + len(segments)
     struct.pack_into("<QQ", head, 32, 64, at if sections else 0)
@@ -253,7 +253,7 @@ def _section(*, kind: int = 1, offset: int = 0, size: int = 0) -> bytes:
 @pytest.mark.parametrize(
     "content",
     [
-        pytest.param(lambda elf: _tables(elf), id="header-only"),
+        pytest.param(_tables, id="header-only"),
         pytest.param(lambda elf: _tables(elf, segments=_load(file_bytes=0)), id="only-zeros-in-memory"),
         pytest.param(lambda elf: _tables(elf, segments=_load(offset=1 << 30)), id="behind-the-end"),
         pytest.param(lambda elf: _tables(elf, segments=_load(file_bytes=1 << 40)), id="truncated"),
