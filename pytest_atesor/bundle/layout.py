@@ -126,13 +126,11 @@ def link_log(log_directory: Path, name: str, log: Path) -> Path:
         # Strings and one attempt at each call: this is done for every case, and paths are slow.
         there, here = os.path.realpath(log.parent), os.path.realpath(log_directory)
         target = os.path.relpath(f"{there}/{log.name}", here)
+        log_directory.mkdir(parents=True, exist_ok=True)
         try:
-            os.symlink(target, temporary)  # noqa: PTH211 - the same
-        except FileNotFoundError:
-            log_directory.mkdir(parents=True, exist_ok=True)
-            temporary.symlink_to(target)
+            os.symlink(target, link)  # noqa: PTH211 - the same
         except FileExistsError:
-            temporary.unlink()
+            temporary.unlink(missing_ok=True)
             temporary.symlink_to(target)
-        os.replace(temporary, link)  # noqa: PTH105 - the same
+            temporary.replace(link)
     return link

@@ -9,9 +9,11 @@ from pytest_atesor.errors import BadInputError
 
 # YAML has no surrogate pairs, which JSON escapes the rest of Unicode with.
 BASIC = st.characters(codec="utf-8", max_codepoint=0xFFFF)
+# YAML allows a key of at most 1024 characters without a question mark in front; one escaped takes six.
+KEYS = st.text(BASIC, max_size=150)
 documents = st.recursive(
     st.none() | st.booleans() | st.integers(-(10**9), 10**9) | st.text(BASIC),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(BASIC), inner, max_size=4),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS, inner, max_size=4),
     max_leaves=12,
 )
 
