@@ -4,9 +4,9 @@
 
 Each trace has log-normal durations (sigma 1.2), scaled so that the lower bound max(sum / workers, longest)
 is ``--seconds``. The agents only sleep, so several runs at once do not disturb each other, once they are up;
-so they come up one after the other. They work in memory where there is a place for that: a disk that is busy
-with other things would be measured instead. The makespan is the time from the first start to the last end;
-what pytest needs to come up and to go down is not in it.
+so they come up one after the other, and their first cases wait until all are there. They work in memory
+where there is a place for that: a disk that is busy with other things would be measured instead. The makespan
+is the time from there to the last end; what pytest needs to come up and to go down is not in it.
 
 Ours runs each trace twice: with the durations of an earlier batch (longest expected first) and without (list
 order). Ends with 1 when a promise is broken: with known durations the mean ratio is at most 1.03, without
@@ -43,6 +43,7 @@ COMING_UP: Final = threading.Lock()
 PROMISED: Final = {"known": 1.03, "unknown": 1.15}
 AGENT: Final = """#!/bin/sh
 while [ "$1" != --repo ]; do shift; done
+while [ ! -e go ]; do sleep 0.02; done
 exec sleep "${2##*-}"
 """
 STOCK: Final = """
@@ -52,10 +53,11 @@ HERE = pathlib.Path(__file__).parent
 @pytest.mark.parametrize("number", range(len(json.loads((HERE / "trace.json").read_text()))))
 def test_case(number):
     seconds = json.loads((HERE / "trace.json").read_text())[number]
-    started = time.time()
     (HERE / "starts" / str(number)).touch()
+    while not (HERE / "go").exists():
+        time.sleep(0.02)
     time.sleep(seconds)
-    (HERE / "spans" / str(number)).write_text(json.dumps([started, time.time()]))
+    (HERE / "ends" / str(number)).write_text(json.dumps(time.time()))
 """
 
 
@@ -70,10 +72,20 @@ class Trace:
 
 @dataclass(frozen=True)
 class Way:
-    """One way of dispatching; ``run`` returns the makespan of a trace in a fresh directory."""
+    """One way of dispatching; ``run`` returns the makespan in seconds."""
 
     name: str
-    run: Callable[[Path, Trace, int], float]
+    run: Callable[["Run"], float]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: its directory, its trace, and the barrier at which the runs of its group meet."""
+
+    root: Path
+    trace: Trace
+    workers: int
+    barrier: threading.Barrier
 
 
 def main() -> int:
@@ -84,7 +96,7 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=60)
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--seconds", type=float, default=30.0)
-    parser.add_argument("--parallel", type=int, default=6)
+    parser.add_argument("--parallel", type=int, default=9)
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - not a file, a file system
     parser.add_argument("--directory", default=memory, help="where to work")
     parser.add_argument("--json", action="store_true")
@@ -94,12 +106,9 @@ def main() -> int:
     ways = [
         Way("known", run_known),
         Way("unknown", run_unknown),
-        Way("load", lambda root, trace, workers: run_stock(root, trace, workers, "--dist=load")),
-        Way("worksteal", lambda root, trace, workers: run_stock(root, trace, workers, "--dist=worksteal")),
-        Way(
-            "load, chunk 1",
-            lambda root, trace, workers: run_stock(root, trace, workers, "--dist=load", "--maxschedchunk=1"),
-        ),
+        Way("load", lambda run: run_stock(run, "--dist=load")),
+        Way("worksteal", lambda run: run_stock(run, "--dist=worksteal")),
+        Way("load, chunk 1", lambda run: run_stock(run, "--dist=load", "--maxschedchunk=1")),
     ]
     report = measure(traces, ways, options.workers, options.parallel, options.directory)
     show(report)
@@ -120,15 +129,19 @@ def make_trace(seed: int, cases: int, workers: int, bound_s: float) -> Trace:
 def measure(traces: list[Trace], ways: list[Way], workers: int, parallel: int, directory: str | None) -> dict:  # type: ignore[type-arg]  # JSON
     """Run every trace in every way; return the makespans over the bounds."""
     jobs = [(trace, way) for trace in traces for way in ways]
+    ratios: list[float] = []
     with tempfile.TemporaryDirectory(dir=directory) as name, ThreadPoolExecutor(parallel) as pool:
+        for start in range(0, len(jobs), parallel):
+            group = jobs[start : start + parallel]
+            barrier = threading.Barrier(len(group))
 
-        def run(job: tuple[Trace, Way]) -> float:
-            trace, way = job
-            root = Path(name) / f"{trace.seed}-{way.name.replace(', ', '-').replace(' ', '-')}"
-            root.mkdir()
-            return way.run(root, trace, workers) / trace.bound_s
+            def run(job: tuple[Trace, Way], barrier: threading.Barrier = barrier) -> float:
+                trace, way = job
+                root = Path(name) / f"{trace.seed}-{way.name.replace(', ', '-').replace(' ', '-')}"
+                root.mkdir()
+                return way.run(Run(root, trace, workers, barrier)) / trace.bound_s
 
-        ratios = list(pool.map(run, jobs))
+            ratios += pool.map(run, group)
     table: dict[str, list[float]] = {way.name: [] for way in ways}
     for (_, way), ratio in zip(jobs, ratios, strict=True):
         table[way.name].append(round(ratio, 4))
@@ -143,8 +156,9 @@ def measure(traces: list[Trace], ways: list[Way], workers: int, parallel: int, d
     }
 
 
-def run_known(root: Path, trace: Trace, workers: int) -> float:
+def run_known(run: Run) -> float:
     """Run a batch whose packages ran before."""
+    root, trace = run.root, run.trace
     write_list(root, trace)
     text = (root / "packages" / "trace.json").read_bytes()
     plan = plan_package_list(
@@ -161,7 +175,7 @@ def run_known(root: Path, trace: Trace, workers: int) -> float:
     for case, seconds in zip(plan.cases, trace.seconds, strict=True):
         history.note(case, make_record(case.case_id, seconds))
     history.save()
-    return run_batch(root, trace, workers)
+    return run_batch(run)
 
 
 def make_record(case_id: str, seconds: float) -> AttemptRecord:
@@ -183,9 +197,9 @@ def make_record(case_id: str, seconds: float) -> AttemptRecord:
     )
 
 
-def run_unknown(root: Path, trace: Trace, workers: int) -> float:
+def run_unknown(run: Run) -> float:
     """Run a batch whose packages nobody knows."""
-    return run_batch(root, trace, workers)
+    return run_batch(run)
 
 
 def name_packages(trace: Trace) -> list[tuple[str, float]]:
@@ -200,58 +214,66 @@ def write_list(root: Path, trace: Trace) -> None:
     (root / "packages" / "trace.json").write_text(json.dumps({"$schema_version": 1, "packages": packages}))
 
 
-def run_batch(root: Path, trace: Trace, workers: int) -> float:
+def run_batch(run: Run) -> float:
     """Run the trace as a batch."""
+    root, trace = run.root, run.trace
     write_list(root, trace)
     (root / "pytest.ini").write_text("[pytest]\n")
     agent = root / "agent"
     agent.write_text(AGENT)
     agent.chmod(0o755)
     cases = "runs/batches/*/cases/*/attempts"
-    run_pytest(root, "--atesor-list=trace", f"-n{workers}", starts=f"{cases}/*", workers=workers)
+    begun = run_pytest(run, "--atesor-list=trace", starts=f"{cases}/*")
     records = [json.loads(path.read_text()) for path in root.glob(f"{cases}/*/attempt.json")]
     if len(records) != len(trace.seconds) or any(record["status"] != "PASS" for record in records):
         raise RuntimeError(f"the batch in {root} did not pass")
-    starts = [datetime.fromisoformat(record["started_at"]) for record in records]
-    ends = [datetime.fromisoformat(record["ended_at"]) for record in records]
-    return (max(ends) - min(starts)).total_seconds()
+    return max(datetime.fromisoformat(record["ended_at"]).timestamp() for record in records) - begun
 
 
-def run_stock(root: Path, trace: Trace, workers: int, *arguments: str) -> float:
+def run_stock(run: Run, *arguments: str) -> float:
     """Run the trace as ordinary tests."""
-    for folder in ("starts", "spans"):
+    root, trace = run.root, run.trace
+    for folder in ("starts", "ends"):
         (root / folder).mkdir()
     (root / "pytest.ini").write_text("[pytest]\n")
     (root / "trace.json").write_text(json.dumps(trace.seconds))
     (root / "test_trace.py").write_text(STOCK)
-    run_pytest(root, "test_trace.py", f"-n{workers}", *arguments, starts="starts/*", workers=workers)
-    spans = [json.loads(path.read_text()) for path in (root / "spans").iterdir()]
-    if len(spans) != len(trace.seconds):
+    begun = run_pytest(run, "test_trace.py", *arguments, starts="starts/*")
+    ends = [json.loads(path.read_text()) for path in (root / "ends").iterdir()]
+    if len(ends) != len(trace.seconds):
         raise RuntimeError(f"the tests in {root} did not pass")
-    return float(max(end for _, end in spans) - min(start for start, _ in spans))
+    return float(max(ends)) - begun
 
 
-def run_pytest(root: Path, *arguments: str, starts: str, workers: int) -> None:
-    """Run pytest in a directory of its own; ``starts`` is the pattern of what a case leaves at its start."""
+def run_pytest(run: Run, *arguments: str, starts: str) -> float:
+    """Run pytest; return when its first cases were let go.
+
+    ``starts`` is the pattern of what a case leaves at its start. The first ones wait until every worker of
+    every run of the group has one.
+    """
     kept = {name: text for name, text in os.environ.items() if not name.startswith(("ATESOR_", "PYTEST_"))}
     environment = {
         **kept,
-        "ATESOR_STATE_DIR": str(root / "state"),
+        "ATESOR_STATE_DIR": str(run.root / "state"),
         "ATESOR_ENGINE": "none",
         "ATESOR_AGENT": "./agent",
     }
     with COMING_UP:
         process = subprocess.Popen(
-            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments],
-            cwd=root,
+            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"-n{run.workers}", *arguments],
+            cwd=run.root,
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        while process.poll() is None and len(list(root.glob(starts))) < workers:
+        while process.poll() is None and len(list(run.root.glob(starts))) < run.workers:
             time.sleep(0.1)
+    run.barrier.wait()
+    begun = time.time()
+    (run.root / "go").touch()
     process.wait()
+    return begun
 
 
 def show(report: dict) -> None:  # type: ignore[type-arg]  # JSON

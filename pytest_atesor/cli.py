@@ -35,7 +35,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except click.Abort:
         return 130
     except click.ClickException as error:
-        click.echo(f"atesor: error: {error.format_message()}; see atesor --help", err=True)
+        message = error.format_message().rstrip(".")
+        click.echo(f"atesor: error: {message}; see atesor --help", err=True)
         return 2
     except AtesorError as error:
         click.echo(f"atesor: error: {error}", err=True)

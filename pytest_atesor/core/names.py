@@ -12,7 +12,7 @@ from collections.abc import Container, Iterable
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
-from pytest_atesor.core.urls import parse_source_url
+from pytest_atesor.core.urls import SECRET_QUERY, parse_source_url
 
 __all__ = [
     "LONGEST_NAME_BYTES",
@@ -103,10 +103,6 @@ _RESERVED_MARKS: Final = frozenset({
 })
 # A scheme is short: without the bound a long run of letters would be looked at again from each of them.
 _SECRET_AUTHORITY: Final = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]{0,30}://)(?P<userinfo>[^/\s?#]*)@")
-_SECRET_QUERY: Final = re.compile(
-    r"(?P<key>[?&](?:[A-Za-z_-]*token|[A-Za-z_-]*key|pass(?:word|wd)?|secret|sig(?:nature)?|auth)=)[^&#\s\"']+",
-    re.IGNORECASE,
-)
 
 
 class OwnerRepo(NamedTuple):
@@ -216,7 +212,7 @@ def redact_text(text: str) -> str:
 
     The user of an ssh URL stays.
     """
-    return _SECRET_QUERY.sub(r"\g<key>***", _SECRET_AUTHORITY.sub(_redact_authority, text))
+    return SECRET_QUERY.sub(r"\g<key>***", _SECRET_AUTHORITY.sub(_redact_authority, text))
 
 
 def _redact_authority(found: re.Match[str]) -> str:

@@ -12,6 +12,7 @@ from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
 __all__ = [
+    "SECRET_QUERY",
     "DebianSource",
     "SourceKind",
     "SourceUrl",
@@ -33,6 +34,12 @@ _USER: Final = re.compile(r"[A-Za-z0-9._][A-Za-z0-9._%+-]*")
 _HELPER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9+.-]*::")
 _DEBIAN_SOURCE: Final = re.compile(r"[a-z0-9][a-z0-9+.-]+")
 _REF_FORBIDDEN: Final = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//")
+SECRET_QUERY: Final = re.compile(
+    r"(?P<key>[?&](?:[A-Za-z_-]*token|[A-Za-z_-]*key|pass(?:word|wd)?|secret|sig(?:nature)?|auth)=)[^&#\s\"']+",
+    re.IGNORECASE,
+)
+"""A token or password among the parameters of a URL; group ``key`` ends before it."""
+
 _LONGEST_URL: Final = 2000
 _LONGEST_REF: Final = 250
 _LAST_PORT: Final = 65535
@@ -124,7 +131,7 @@ def check_open_url(text: str) -> SourceUrl:
     Raises SourceUrlError with the reason.
     """
     source = parse_source_url(text)
-    if source.has_secret:
+    if source.has_secret or SECRET_QUERY.search(text):
         raise SourceUrlError(
             "it carries a password or token; keep that in git's credential helper or in ~/.netrc"
         )

@@ -117,6 +117,7 @@ class Attempts:
         while number <= most:
             with self._phases.phase(f"attempt {number}/{most}", _describe(candidate, progress.options)):
                 failure = self._attempt(candidate, progress.options)
+                self._shell.end_builders()
                 if failure is not None:
                     self._phases.fail()
             counts = failure is None or failure.is_attempt or not free

@@ -152,6 +152,7 @@ def _build(settings: Settings, place: Place, shell: Shell, run: Run, phases: Pha
     from pytest_atesor.porter.attempts import Attempts, Package, build_file_words  # noqa: PLC0415 - keeps the agent's start cheap
     from pytest_atesor.porter.builders.interface import BuildOptions  # noqa: PLC0415 - the same
     from pytest_atesor.porter.installer import Installer  # noqa: PLC0415 - the same
+    from pytest_atesor.porter.packaged import set_packaged_aside  # noqa: PLC0415 - the same
     from pytest_atesor.porter.scan import Scan, digest_natives, scan_tree  # noqa: PLC0415 - the same
 
     name = work.fetched.name
@@ -161,7 +162,8 @@ def _build(settings: Settings, place: Place, shell: Shell, run: Run, phases: Pha
         _install_commands(shell, installer, work.candidates[0])
 
     def scan() -> Scan:
-        return scan_tree(read_tree(place.workspace, below=("stage", f"build/{name}")), before)
+        found = scan_tree(read_tree(place.workspace, below=("stage", f"build/{name}")), before)
+        return set_packaged_aside(found, place.workspace, shell)
 
     attempts = Attempts(
         shell,
@@ -224,6 +226,8 @@ def _note_scan(scan: "Scan", run: Run) -> None:
         run.notes.append(f"for another processor ({machine}), no proof: {path}")
     for path in scan.prebuilt[:5]:
         run.notes.append(f"in the source tree before the build, no proof: {path}")
+    for path in scan.packaged[:5]:
+        run.notes.append(f"a copy of a file of the sandbox's packages, no proof: {path}")
     odd = sorted({one.facts.abi for one in kept} - {"lp64d"})
     if odd:
         run.notes.append(f"unusual ABI: {', '.join(odd)}")

@@ -9,14 +9,14 @@ import io
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import BinaryIO
 
 from pytest_atesor.porter.archive import AR_MAGIC, THIN_MAGIC, iter_members
 from pytest_atesor.porter.elf import ELF_MAGIC, ElfFacts, ElfType, read_elf
 from pytest_atesor.porter.tree import Tree, open_inside
 
-__all__ = ["Artifact", "Scan", "digest_natives", "scan_tree"]
+__all__ = ["Artifact", "Scan", "digest_natives", "scan_tree", "set_aside"]
 
 _PROBES = re.compile(
     r"(^|/)(CMakeFiles|CMakeScripts|meson-private|meson-info|meson-logs|autom4te\.cache|\.git|\.fingerprint|incremental"
@@ -55,6 +55,7 @@ class Scan:
     products: tuple[Artifact, ...]
     objects: int = 0
     prebuilt: tuple[str, ...] = ()
+    packaged: tuple[str, ...] = ()
     foreign: tuple[tuple[str, str], ...] = ()
     empty: tuple[str, ...] = ()
     broken: tuple[str, ...] = ()
@@ -74,8 +75,11 @@ def scan_tree(tree: Tree, before: frozenset[str]) -> Scan:
         if digest in before:
             found.prebuilt.append(name)
             continue
-        with open_inside(tree.root, name) as handle, os.fdopen(os.dup(handle), "rb") as stream:
-            found.add(name, digest, stream)
+        try:
+            with open_inside(tree.root, name) as handle, os.fdopen(os.dup(handle), "rb") as stream:
+                found.add(name, digest, stream)
+        except OSError:  # something that the build has left running took it away
+            found.broken.append(name)
         if len(found.products) >= _MOST_ARTIFACTS:
             break
     return Scan(
@@ -85,6 +89,15 @@ def scan_tree(tree: Tree, before: frozenset[str]) -> Scan:
         foreign=tuple(found.foreign),
         empty=tuple(found.empty),
         broken=tuple(found.broken),
+    )
+
+
+def set_aside(scan: Scan, packaged: frozenset[str]) -> Scan:
+    """Return ``scan`` without the products at the paths ``packaged``: copies of the sandbox's own files."""
+    return replace(
+        scan,
+        products=tuple(one for one in scan.products if one.path not in packaged),
+        packaged=tuple(sorted(packaged)),
     )
 
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import BinaryIO, Protocol, cast
 
+from pytest_atesor.errors import SandboxError
 from pytest_atesor.sandbox.interface import Completed, ExecSpec
 
 __all__ = ["Capture", "SandboxLike", "Shell"]
@@ -13,6 +14,7 @@ __all__ = ["Capture", "SandboxLike", "Shell"]
 _HEAD_BYTES = 128 * 1024
 _TAIL_BYTES = 1024 * 1024
 _NO_DEADLINE_S = 24 * 3600.0
+_KILL_S = 30.0
 _LONG_LINE = re.compile(r"([^\n]{2000})[^\n]+")
 
 
@@ -100,6 +102,20 @@ class Shell:
         return self.sandbox.run(
             command, timeout_s=min(timeout_s or self.remaining_s(), self.remaining_s()), sink=sink
         )
+
+    def end_builders(self) -> None:
+        """Kill what the builder's commands left running: it must not see the network of a later phase.
+
+        Raises SandboxError.
+        """
+        # The kernel spares the sender alone, and no process can fork out of the reach of this.
+        try:
+            done = self.script("kill -s KILL -- -1 2>/dev/null || :", timeout_s=_KILL_S)
+            is_done = done.exit_code == 0 and not done.timed_out
+        except SandboxError:  # at its process limit a sandbox has no room for one more
+            is_done = False
+        if not is_done:
+            self.sandbox.clear()
 
     def set_network(self, *, enabled: bool) -> None:
         """Connect or cut the network where it is not so already."""

@@ -33,7 +33,8 @@ def failed(cause: Cause, reason: str) -> Outcome:
 def decide_verdict(scan: "Scan") -> Outcome:
     """Return verified when a product for riscv64 was found, else unverified with what exactly is missing.
 
-    Files for another processor never count, nor do files that were there before the build.
+    Files for another processor never count, nor do files that were there before the build, in the tree or
+    in the sandbox's packages.
     """
     if scan.products:
         return Outcome(verdict=Verdict.VERIFIED, cause=None, reason="", exit_code=EXIT_VERIFIED)
@@ -43,22 +44,29 @@ def decide_verdict(scan: "Scan") -> Outcome:
 
 
 def _missing_proof(scan: "Scan") -> str:
-    wanted = "no riscv64 executable, shared object or archive with code"
-    if scan.foreign:
-        path, machine = scan.foreign[0]
-        return (
-            f"the build made {len(scan.foreign)} native file(s) for another processor only, "
-            f"e.g. {path} ({machine}); {wanted}"
-        )
-    if scan.broken:
-        return f"the build made native files that cannot be read, e.g. {scan.broken[0]}; {wanted}"
-    if scan.prebuilt:
-        return (
-            "the only native files were in the source tree before the build, "
-            f"e.g. {scan.prebuilt[0]}; {wanted}"
-        )
-    if scan.objects:
-        return f"the build made {scan.objects} object file(s) for riscv64 and linked none; {wanted}"
-    if scan.empty:
-        return f"the build made only archives or objects without code, e.g. {scan.empty[0]}; {wanted}"
-    return f"the commands passed and made nothing native (headers, scripts or data only?); {wanted}"
+    """Return what was found instead; the first of these sentences that is true says the most."""
+    foreign = " (".join(scan.foreign[0]) + ")" if scan.foreign else ""
+    said = (
+        (
+            scan.foreign,
+            f"the build made {len(scan.foreign)} native file(s) for another processor only, e.g. {foreign}",
+        ),
+        (scan.broken, f"the build made native files that cannot be read, e.g. {_first(scan.broken)}"),
+        (
+            scan.prebuilt,
+            f"the only native files were in the source tree before the build, e.g. {_first(scan.prebuilt)}",
+        ),
+        (
+            scan.packaged,
+            f"the only riscv64 files are copies of the sandbox's own packages, e.g. {_first(scan.packaged)}",
+        ),
+        (scan.objects, f"the build made {scan.objects} object file(s) for riscv64 and linked none"),
+        (scan.empty, f"the build made only archives or objects without code, e.g. {_first(scan.empty)}"),
+    )
+    nothing = "the commands passed and made nothing native (headers, scripts or data only?)"
+    found = next((sentence for applies, sentence in said if applies), nothing)
+    return f"{found}; no riscv64 executable, shared object or archive with code"
+
+
+def _first(names: tuple[str, ...]) -> str:
+    return names[0] if names else ""

@@ -185,21 +185,28 @@ def _join(names: list[bytes]) -> bytes:
 
 
 def _follow_git_file(path: Path) -> Path | None:
-    try:
-        text = path.read_bytes()[:4096].decode("utf-8", "surrogateescape")
-    except OSError:
-        return None
+    text = _read_line(path)
     if not text.startswith("gitdir: "):
         return None
-    return path.parent / text.removeprefix("gitdir: ").rstrip("\n")
+    return path.parent / text.removeprefix("gitdir: ")
 
 
 def _common_directory(directory: Path) -> Path:
-    try:
-        text = (directory / "commondir").read_bytes()[:4096].decode("utf-8", "surrogateescape").rstrip("\n")
-    except OSError:
-        return directory
+    text = _read_line(directory / "commondir")
     return directory / text if text else directory
+
+
+def _read_line(path: Path) -> str:
+    """Return the one line of a small file, "" for anything else; nothing is waited for."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        data = os.read(handle, 4096) if stat.S_ISREG(os.fstat(handle).st_mode) else b""
+    finally:
+        os.close(handle)
+    return data.decode("utf-8", "surrogateescape").rstrip("\n")
 
 
 def _read_setting(git: HostGit, common: Path, key: str) -> str:

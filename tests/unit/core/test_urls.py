@@ -6,6 +6,7 @@ from pytest_atesor.core.urls import (
     DebianSource,
     SourceKind,
     SourceUrlError,
+    check_open_url,
     check_ref,
     parse_mirror,
     parse_source_url,
@@ -99,6 +100,25 @@ def test_any_text_is_a_safe_url_or_refused(text: str) -> None:
 )
 def test_a_secret_in_a_url_is_noticed(text: str) -> None:
     assert parse_source_url(text).has_secret
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://user:pw@host/x",
+        "https://host/x.tar.gz?token=abc",
+        "https://host/get?f=x&private_key=abc",
+        "https://host/x.tar.gz?X-Amz-Signature=abc&sig=abc",
+    ],
+)
+def test_a_url_with_a_secret_may_not_stand_in_a_file(text: str) -> None:
+    with pytest.raises(SourceUrlError, match="password or token"):
+        check_open_url(text)
+
+
+def test_ordinary_parameters_may_stand_in_a_file() -> None:
+    text = "https://host/cgit/x/snapshot/x.tar.gz?id=v1&path=src"
+    assert check_open_url(text) == parse_source_url(text)
 
 
 def test_mirrors_are_urls_or_debian_sources() -> None:

@@ -61,6 +61,7 @@ class FakeSandbox:
     answers: list[tuple[str, list[tuple[int, bytes]]]]
     ran: list[ExecSpec] = field(default_factory=list)
     network: list[bool] = field(default_factory=list)
+    cleared: int = 0
 
     def run(
         self,
@@ -81,7 +82,7 @@ class FakeSandbox:
         return Completed(exit_code=0, tail=b"", duration_s=0.0)
 
     def clear(self) -> None:
-        raise AssertionError("nothing asks for that here")
+        self.cleared += 1
 
     def set_network(self, *, enabled: bool) -> None:
         self.network.append(enabled)
@@ -145,6 +146,24 @@ def test_a_missing_header_is_installed_and_the_next_attempt_starts_clean(
     (apt,) = [one for one in sandbox.ran if "libfoo-dev" in one.argv[-1]]
     assert apt.user == "root"
     assert sandbox.network == [False, True, False]
+
+
+def test_what_a_build_left_running_is_gone_before_anything_is_installed_with_the_network_on(
+    run: Callable[..., tuple[Built, FakeSandbox]],
+) -> None:
+    _, sandbox = run([(_BUILD, [(2, _NO_HEADER), (0, b"")])])
+    order = [
+        name for one in sandbox.ran for name in ("make -j", "kill -s KILL", "apt-get") if name in one.argv[-1]
+    ]
+    assert order.index("make -j") < order.index("kill -s KILL") < order.index("apt-get")
+    assert sandbox.cleared == 0
+
+
+def test_a_sandbox_with_no_room_for_a_process_is_cleared_from_outside(
+    run: Callable[..., tuple[Built, FakeSandbox]],
+) -> None:
+    _, sandbox = run([("kill -s KILL", [(126, b"Cannot fork")])])
+    assert sandbox.cleared == 1
 
 
 def test_no_rule_means_no_second_attempt(run: Callable[..., tuple[Built, FakeSandbox]]) -> None:

@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import os
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,13 @@ def test_a_broken_archive_ends_the_search(
 def test_a_directory_is_no_archive(bench: Any, tmp_path: Path) -> None:
     (tmp_path / "lib.tar.gz").mkdir()
     with pytest.raises(SourceError, match="directory") as caught:
+        bench.fetch(f"file://{tmp_path}/lib.tar.gz")
+    assert caught.value.trouble is Trouble.BROKEN
+
+
+def test_a_fifo_is_no_archive_and_is_not_waited_for(bench: Any, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "lib.tar.gz")
+    with pytest.raises(SourceError, match="no regular file") as caught:
         bench.fetch(f"file://{tmp_path}/lib.tar.gz")
     assert caught.value.trouble is Trouble.BROKEN
 

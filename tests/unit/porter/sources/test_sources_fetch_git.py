@@ -1,6 +1,7 @@
 """Whole git fetches, with real repositories of every shape and a directory for a sandbox."""
 
 import base64
+import os
 import shutil
 import socket
 import subprocess
@@ -233,6 +234,7 @@ def test_nothing_of_a_hostile_repository_runs(
         shutil.copy(touch, hooks / hook)
     gone = made.git("rev-parse", "HEAD:tests/gone")
     (made.path / ".git/objects" / gone[:2] / gone[2:]).unlink()
+    os.mkfifo(made.path / ".git/commondir")  # it is there, says nothing, and is not waited for
     include = tmp_path / "include"
     include.write_text(f"[core]\n\tfsmonitor = {touch}\n")
     with (made.path / ".git/config").open("a") as config:
