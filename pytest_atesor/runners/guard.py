@@ -10,6 +10,7 @@ import contextlib
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import ClassVar, Final
 
@@ -73,12 +74,13 @@ def guarding(mark: int) -> Iterator[Callable[[int], None]]:
 class _Guard:
     """A guard process and our end of its pipe."""
 
-    __slots__ = ("owner", "pid", "writer")
+    __slots__ = ("owner", "pid", "started_ns", "writer")
 
     def __init__(self, pid: int, writer: int) -> None:
         self.pid = pid
         self.writer = writer
         self.owner = os.getpid()
+        self.started_ns = time.monotonic_ns()
 
     def tell(self, word: str, number: int = 0) -> bool:
         """Write a line; False when the guard is dead."""
@@ -109,12 +111,14 @@ def _take() -> _Guard | None:
 
 
 def _give_back(guard: _Guard) -> None:
+    surplus: _Guard | None = guard
     alive = guard.tell("done")
     with _Idle.lock:
-        if alive and _Idle.guard is None:
-            _Idle.guard = guard
-            return
-    guard.end()
+        # Of several the oldest stays, so that a crowd of threads leaves things as it found them.
+        if alive and (_Idle.guard is None or guard.started_ns < _Idle.guard.started_ns):
+            surplus, _Idle.guard = _Idle.guard, guard
+    if surplus is not None:
+        surplus.end()
 
 
 def _start() -> _Guard | None:
