@@ -230,7 +230,7 @@ def read_options(config: pytest.Config, environ: Mapping[str, str]) -> Options:
         package=any(_parse_flag(value) for value in values["package"]),
         shard=shard,
         only=only,
-        output_root=config.rootpath / values["output-root"][-1].text,
+        output_root=config.rootpath / _parse_directory(values["output-root"], "output root"),
         batch_id=_text(values["batch-id"]),
         profile_root=_parse_path(values["profile-root"], config),
         max_cases=_parse_number(values["max-cases"], "largest number of cases"),
@@ -288,6 +288,13 @@ def _parse_choice(values: Sequence[_Value], what: str, known: Sequence[str]) -> 
     text, origin = values[-1]
     if text not in known:
         raise UsageError(f"unknown {what} {text!r} from {origin}; use one of: {', '.join(known)}")
+    return text
+
+
+def _parse_directory(values: Sequence[_Value], what: str) -> str:
+    text, origin = values[-1]
+    if not text.strip():
+        raise UsageError(f"empty {what} from {origin}; name a directory")
     return text
 
 

@@ -21,8 +21,9 @@ from pytest_atesor.core.breaker import is_environment
 from pytest_atesor.core.environment import judge_failure
 from pytest_atesor.core.outcome import Cause, Status
 from pytest_atesor.core.text import sanitize_line
-from pytest_atesor.errors import BundleError, SandboxError
+from pytest_atesor.errors import BadInputError, BundleError, SandboxError
 from pytest_atesor.evidence import describe_failure
+from pytest_atesor.runners.files import read_strangers_tail
 from pytest_atesor.runners.interface import AttemptContext, AttemptEnd
 from pytest_atesor.runners.port import DEFAULT_AGENT
 
@@ -116,6 +117,7 @@ class Worker:
         self._machine = NoBench()
         self._clock = clock
         self._attempt: AttemptLayout | None = None
+        self._identity: tuple[int, int] | None = None
         self._started_at = ""
         self._notes: tuple[str, ...] = ()
 
@@ -134,6 +136,7 @@ class Worker:
         except BundleError as error:
             return {"error": str(error)}
         self._attempt = attempt
+        self._identity = _identify(attempt.root)
         return {
             "attempt_id": attempt.attempt_id,
             "slot": self._orders.slot,
@@ -162,6 +165,9 @@ class Worker:
             # The agent's word for the TERM of our deadline, or of a stranger: the batch was not interrupted.
             end = replace(end, cause=None if end.status is Status.TIMEOUT else Cause.AGENT)
         self._notes = end.notes
+        if self._is_tampered(attempt):
+            end = self._fail(Cause.AGENT, "the agent removed or replaced its attempt's directory", started_s)
+            return CaseEnd(self._make_record(case, attempt, end), defect)
         record = self._make_record(case, attempt, end)
         try:
             write_attempt(attempt, record)
@@ -200,7 +206,6 @@ class Worker:
         if not self.stop.level:
             self._bench_of(case).prepare()
         settings = self.plan.settings
-        elapsed_s = self._clock.monotonic() - started_s
         context = AttemptContext(
             attempt_dir=attempt.root,
             bundle_dir=self._layout.root,
@@ -210,8 +215,9 @@ class Worker:
             engine=self._orders.engine,
             state_dir=Path(self._orders.state),
             environ={**self._orders.environment, **os.environ},
-            deadline=time.monotonic() + case.timeout_s - elapsed_s,
-            deadline_epoch=time.time() + case.timeout_s - elapsed_s,
+            # Counted from here: what the last case left in the slot is not this one's time.
+            deadline=time.monotonic() + case.timeout_s,
+            deadline_epoch=time.time() + case.timeout_s,
             platform=self.plan.platform,
             target=self.plan.target,
             agent=_read_agent(settings),
@@ -232,6 +238,10 @@ class Worker:
         if judged.cause is not Cause.ENVIRONMENT and said and evidence.state == "unmanaged":
             return end  # an agent with a sandbox of its own knows better
         return replace(end, cause=judged.cause, reason=judged.reason)
+
+    def _is_tampered(self, attempt: AttemptLayout) -> bool:
+        """Say whether a record cannot be written, or would land elsewhere: the agent had its hands in it."""
+        return _identify(attempt.root) != self._identity or attempt.record.is_dir()
 
     def _bench_of(self, case: Case) -> Bench:
         return self._bench if case.kind in self._orders.sandboxed else self._machine
@@ -282,16 +292,23 @@ def show_path(path: Path) -> str:
         return str(path)
 
 
+def _identify(directory: Path) -> tuple[int, int] | None:
+    """Return what makes a directory itself and no other, None when there is none at that path."""
+    try:
+        status = directory.lstat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
 def _read_agent(settings: Mapping[str, Json]) -> tuple[str, ...]:
     agent = settings.get("agent")
     return tuple(cast("list[str]", agent)) if agent else DEFAULT_AGENT
 
 
 def read_tail(path: Path) -> bytes:
-    """Return the last 64 KiB of a log, nothing when it cannot be read."""
+    """Return the last 64 KiB of a log, nothing when it cannot be read or is no file any more."""
     try:
-        with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
-            return file.read(_TAIL_BYTES)
-    except OSError:
+        return read_strangers_tail(path, _TAIL_BYTES)
+    except (OSError, BadInputError):
         return b""

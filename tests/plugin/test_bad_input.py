@@ -35,6 +35,7 @@ BAD = {
         2,
         "needs a sandbox",
     ),
+    "no output root": (["--atesor-list=good", "--atesor-output-root="], 2, "empty output root"),
     "unknown name": (["--atesor-list=good", "--atesor-only=zlip"], 2, '"zlip"'),
     "unknown name in an argument": (["packages/good.json::zlip"], 2, '"zlip"'),
     "name and shard": (
