@@ -83,10 +83,10 @@ def test_a_program_is_verified_and_its_file_is_riscv64(port: Port) -> None:
 
 
 def test_a_missing_header_is_found_and_installed(port: Port) -> None:
-    source = "#include <zlib.h>\n#include <stdio.h>\nint main(void) { puts(zlibVersion()); return 0; }\n"
-    code, result, _ = port({"Makefile": "z: z.c\n\t$(CC) -o z z.c -lz\n", "z.c": source})
+    source = "#include <popt.h>\n#include <stdio.h>\nint main(void) { puts(poptStrerror(0)); return 0; }\n"
+    code, result, _ = port({"Makefile": "p: p.c\n\t$(CC) -o p p.c -lpopt\n", "p.c": source})
     assert code == 0
-    assert "zlib1g-dev" in result["metrics"]["packages"]
+    assert "libpopt-dev" in result["metrics"]["packages"]
     assert "libz.so.1" in result["artifacts"][0]["needed"]
 
 
