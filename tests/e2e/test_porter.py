@@ -87,7 +87,7 @@ def test_a_missing_header_is_found_and_installed(port: Port) -> None:
     code, result, _ = port({"Makefile": "p: p.c\n\t$(CC) -o p p.c -lpopt\n", "p.c": source})
     assert code == 0
     assert "libpopt-dev" in result["metrics"]["packages"]
-    assert "libz.so.1" in result["artifacts"][0]["needed"]
+    assert "libpopt.so.0" in result["artifacts"][0]["needed"]
 
 
 def test_headers_only_is_unverified_with_the_missing_proof(port: Port) -> None:
