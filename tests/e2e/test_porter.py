@@ -6,7 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +22,14 @@ _READELF = shutil.which("readelf")
 
 
 @pytest.fixture(scope="module")
-def engine() -> str:
+def engine() -> Iterator[str]:
     try:
-        return select_engine(os.environ.get("ATESOR_ENGINE", "auto")).name
+        chosen = select_engine(os.environ.get("ATESOR_ENGINE", "auto"))
     except AtesorError as error:
         pytest.skip(str(error))
+    chosen.remove(_CONTAINER)  # a killed run's: what it had installed must not be found
+    yield chosen.name
+    chosen.remove(_CONTAINER)
 
 
 Port = Callable[..., "tuple[int, dict[str, Any], Path]"]
