@@ -42,6 +42,7 @@ def test_one_guard_serves_one_child_after_the_other(run_script: RunScript) -> No
 def test_a_guard_that_was_killed_is_replaced(run_script: RunScript) -> None:
     (dead,) = guards()
     os.kill(dead, signal.SIGKILL)
+    os.waitid(os.P_PID, dead, os.WEXITED | os.WNOWAIT)
     assert run_script("exit 3").exit_code == 3
     assert len(guards() - {dead}) == 1
 
