@@ -87,7 +87,7 @@ class Journal:
             while written < len(text):
                 # The disk took a part: it takes the rest too, or tells the reason.
                 written += os.write(self._descriptor, text[written:])
-            os.fsync(self._descriptor)
+            os.fdatasync(self._descriptor)  # the size too, but not the time of the change
         except OSError as error:
             os.ftruncate(self._descriptor, self._size)
             raise explain_os_error(error, "append to", self._path) from error
