@@ -67,7 +67,8 @@ def _port(settings: Settings, environ: Mapping[str, str], output: BinaryIO) -> i
             _finish(settings, run, phases, workspace)
     except _Interrupted as stop:
         _ignore_signals()
-        run.outcome = failed(Cause.INTERRUPTED, f"stopped by {stop}")
+        phase = next((f" during {done.name}" for done in phases.done if done.status == "interrupted"), "")
+        run.outcome = failed(Cause.INTERRUPTED, f"stopped by {stop}{phase}")
         exit_code = 128 + stop.number
         if place is not None:
             with contextlib.suppress(AtesorError):
