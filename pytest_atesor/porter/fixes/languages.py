@@ -68,7 +68,7 @@ RULES: tuple[Rule, ...] = (
             r"|[Cc]ould(?:n't| not) resolve host(?:name)?[^\n]*|download of config\.json failed|spurious network error"
         ),
         fix=Install(kind=NeedKind.CRATE, change=Tweak(prepare=(DISTRIBUTION_CRATES,))),
-        sample="    Updating crates.io index\nwarning: spurious network error (1 tries remaining): [6] Could not resolve hostname (Could not resolve host: index.example.org)\nerror: failed to get `anyhow` as a dependency of package `hexyl v0.16.0 (/w)`\n",
+        sample="    Updating the index\nwarning: spurious network error (1 tries remaining): [6] Could not resolve hostname (Could not resolve host: index.example.org)\nerror: failed to get `anyhow` as a dependency of package `hexyl v0.16.0 (/w)`\n",
         builders=("cargo",),
     ),
     Rule(
