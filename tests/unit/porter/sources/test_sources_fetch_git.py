@@ -375,6 +375,7 @@ def test_a_deadline_that_is_over_says_so(bench: Any, upstream: Any) -> None:
 
 
 def test_a_server_that_never_answers_costs_no_more_than_the_deadline(bench: Any) -> None:
+    before = set(psutil.Process().children(recursive=True))
     with socket.create_server(("127.0.0.1", 0)) as silent:
         started = time.monotonic()
         with pytest.raises(SourceError) as caught:
@@ -382,7 +383,7 @@ def test_a_server_that_never_answers_costs_no_more_than_the_deadline(bench: Any)
         took = time.monotonic() - started
     assert caught.value.trouble is Trouble.TIMEOUT
     assert took < 20
-    assert psutil.Process().children(recursive=True) == []
+    assert set(psutil.Process().children(recursive=True)) <= before
 
 
 def test_large_files_elsewhere_are_noted(bench: Any, make_upstream: MakeUpstream) -> None:
