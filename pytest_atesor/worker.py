@@ -18,6 +18,7 @@ from pytest_atesor.bundle.attempts import create_attempt, write_attempt
 from pytest_atesor.bundle.layout import BundleLayout, link_log
 from pytest_atesor.core.attempt import AttemptRecord
 from pytest_atesor.core.breaker import is_environment
+from pytest_atesor.core.child_outcome import REASON_CHARACTERS
 from pytest_atesor.core.environment import judge_failure
 from pytest_atesor.core.outcome import Cause, Status
 from pytest_atesor.core.text import sanitize_line
@@ -54,7 +55,6 @@ KILL_CHILDREN: Final = signal.SIGUSR1
 """Tells a worker to kill its child at once."""
 
 _TAIL_BYTES: Final = 64 * 1024
-_REASON_CHARACTERS: Final = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +176,7 @@ class Worker:
                 record,
                 status=Status.FAIL,
                 cause=Cause.ENVIRONMENT,
-                reason=sanitize_line(str(error), _REASON_CHARACTERS),
+                reason=sanitize_line(str(error), REASON_CHARACTERS),
             )
         return CaseEnd(record, defect)
 
@@ -208,7 +208,6 @@ class Worker:
         settings = self.plan.settings
         context = AttemptContext(
             attempt_dir=attempt.root,
-            bundle_dir=self._layout.root,
             log_path=attempt.log,
             cwd=Path(self._orders.rootdir),
             slot=self._orders.slot,
@@ -251,14 +250,14 @@ class Worker:
         try:
             self._bench_of(case).clear()
         except SandboxError as error:
-            return replace(end, notes=(*end.notes, sanitize_line(str(error), _REASON_CHARACTERS)))
+            return replace(end, notes=(*end.notes, sanitize_line(str(error), REASON_CHARACTERS)))
         return end
 
     def _fail(self, cause: Cause, reason: str, started_s: float) -> AttemptEnd:
         return AttemptEnd(
             status=Status.FAIL,
             cause=cause,
-            reason=sanitize_line(reason, _REASON_CHARACTERS),
+            reason=sanitize_line(reason, REASON_CHARACTERS),
             exit_code=None,
             duration_s=self._clock.monotonic() - started_s,
             log_bytes=0,
@@ -271,7 +270,7 @@ class Worker:
             attempt_id=attempt.attempt_id,
             status=end.status,
             cause=end.cause,
-            reason=sanitize_line(end.reason, _REASON_CHARACTERS),
+            reason=sanitize_line(end.reason, REASON_CHARACTERS),
             exit_code=end.exit_code,
             slot=self._orders.slot,
             started_at=self._started_at,

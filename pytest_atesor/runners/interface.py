@@ -29,7 +29,6 @@ class AttemptContext:
     """
 
     attempt_dir: Path
-    bundle_dir: Path
     log_path: Path
     cwd: Path
     slot: str

@@ -8,9 +8,9 @@ from pytest_atesor.sandbox.engines.docker import DockerEngine
 from pytest_atesor.sandbox.engines.podman import PodmanEngine
 from pytest_atesor.sandbox.interface import Engine
 
-__all__ = ["ENGINE_NAMES", "select_engine"]
+__all__ = ["select_engine"]
 
-ENGINE_NAMES: Final = ("auto", "docker", "podman")
+_NAMES: Final = ("auto", "docker", "podman")
 
 
 def select_engine(name: str, candidates: Mapping[str, Engine] | None = None) -> Engine:

@@ -41,7 +41,6 @@ def run_agent(
     )
     context = AttemptContext(
         attempt_dir=directory,
-        bundle_dir=directory,
         log_path=directory / "run.log",
         cwd=directory,
         slot="w1",

@@ -24,7 +24,6 @@ def context(tmp_path: Path, stop: StopFlag) -> AttemptContext:
     attempt.mkdir()
     return AttemptContext(
         attempt_dir=attempt,
-        bundle_dir=tmp_path,
         log_path=attempt / "run.log",
         cwd=tmp_path / "rootdir",
         slot="w1",

@@ -44,7 +44,6 @@ def context(tmp_path: Path, stop: StopFlag) -> AttemptContext:
     attempt.mkdir()
     return AttemptContext(
         attempt_dir=attempt,
-        bundle_dir=tmp_path,
         log_path=attempt / "run.log",
         cwd=tmp_path,
         slot="atesor-ai-sandbox-debian-w1",
