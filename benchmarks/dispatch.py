@@ -31,12 +31,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+from pytest_atesor.control.history import History
 from pytest_atesor.core.attempt import AttemptRecord
 from pytest_atesor.core.outcome import Status
 from pytest_atesor.core.package_list import parse_package_list
 from pytest_atesor.core.plan import Platform, Target
 from pytest_atesor.core.planning import plan_package_list
-from pytest_atesor.history import History
 
 SIGMA: Final = 1.2
 COMING_UP: Final = threading.Lock()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from pytest_atesor import __version__
-from pytest_atesor.cli_batch import ExtraCommand, batch, run_pytest
+from pytest_atesor.commands.batch import ExtraCommand, batch, run_pytest
 from pytest_atesor.errors import AtesorError, UsageError
 from pytest_atesor.options import ENGINES, LIST
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from pytest_atesor.errors import AtesorError, UsageError
+from pytest_atesor.intake.request import has_request
 from pytest_atesor.options import add_options, join_values
-from pytest_atesor.request import has_request
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,7 +41,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
     workerinput = getattr(config, "workerinput", None)
     if workerinput is not None:
         if "atesor" in workerinput:
-            from pytest_atesor.join import join_batch  # noqa: PLC0415 - only for a batch
+            from pytest_atesor.work.join import join_batch  # noqa: PLC0415 - only for a batch
 
             join_batch(config, workerinput["atesor"])
         return None
@@ -57,11 +57,11 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
             _refuse_strays(invocation.args)
             return None
     except AtesorError as error:
-        from pytest_atesor.entry import say  # noqa: PLC0415 - only for a batch
+        from pytest_atesor.intake.entry import say  # noqa: PLC0415 - only for a batch
 
         say(f"error: {error}")
         return error.exit_code
-    from pytest_atesor.entry import start_batch  # noqa: PLC0415 - only for a batch
+    from pytest_atesor.intake.entry import start_batch  # noqa: PLC0415 - only for a batch
 
     return start_batch(config)
 

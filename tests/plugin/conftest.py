@@ -6,7 +6,7 @@ import pytest
 from lab import Lab
 
 # pytester forgets, after each test, what was imported during it; these are slow to import again and again.
-import pytest_atesor.entry  # noqa: F401 - for the reason above
+import pytest_atesor.intake.entry  # noqa: F401 - for the reason above
 import pytest_atesor.reports.table  # noqa: F401 - the same
 
 

@@ -21,12 +21,15 @@ ALLOWED = {
     "sandbox": {"core"},
     "runners": {"core", "sandbox", "bundle"},
     "porter": {"core", "sandbox"},
+    "work": {"core", "bundle", "runners", "sandbox"},
+    "control": {"core", "bundle", "runners", "sandbox", "reports", "work"},
+    "intake": {"core", "bundle", "runners", "sandbox", "options", "work", "control"},
 }
 
-# The modules of a pytest run stand beside the rooms; whatever is added there belongs to them.
+# What belongs to a pytest run; whatever is added at the root does too.
 PLUGIN_SIDE = {
     entry.stem for entry in PACKAGE.iterdir() if entry.suffix == ".py" or (entry / "__init__.py").is_file()
-} - {*ALLOWED, "__init__"} | {"bundle", "runners", "reports"}
+} - {"core", "errors", "sandbox", "porter", "__init__"}
 
 IMPURE = {
     "os",

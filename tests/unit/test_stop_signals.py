@@ -5,8 +5,8 @@ import signal
 
 import pytest
 
+from pytest_atesor.control.signals import ProcessBook, SetupInterrupted, StopSignals
 from pytest_atesor.runners.stop import StopFlag
-from pytest_atesor.signals import ProcessBook, SetupInterrupted, StopSignals
 
 
 def test_a_signal_during_setup_is_raised_once_however_often_it_is_sent() -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from pytest_atesor.control.history import History
 from pytest_atesor.core.attempt import AttemptRecord
 from pytest_atesor.core.outcome import Status
 from pytest_atesor.core.plan import Plan, Platform
-from pytest_atesor.history import History
 
 PlanFactory = Callable[..., Plan]
 RecordFactory = Callable[..., AttemptRecord]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pytest_atesor.errors import BadInputError
-from pytest_atesor.request import find_list_file, shipped_directories
+from pytest_atesor.intake.request import find_list_file, shipped_directories
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from sandbox_fakes import FakeEngine
 
-from pytest_atesor.bench import LEASE_LABEL
 from pytest_atesor.core.plan import Platform
-from pytest_atesor.leasing import lease_slots, reap_strays
+from pytest_atesor.intake.leasing import lease_slots, reap_strays
 from pytest_atesor.sandbox.interface import LABEL, Foreign, Present
 from pytest_atesor.sandbox.slots import claim_name, lease_slot
+from pytest_atesor.work.bench import LEASE_LABEL
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ import pytest
 
 from pytest_atesor.bundle.lock import Holder
 from pytest_atesor.bundle.writer import Bundle
+from pytest_atesor.control.session import BatchSession
 from pytest_atesor.core.attempt import AttemptRecord
 from pytest_atesor.core.clock import Clock
 from pytest_atesor.core.plan import Case, Plan
-from pytest_atesor.session import BatchSession
 
 PlanFactory = Callable[..., Plan]
 

@@ -7,9 +7,9 @@ import pytest
 
 from pytest_atesor.bundle.attempts import create_attempt, write_attempt
 from pytest_atesor.bundle.writer import Bundle
+from pytest_atesor.control.session import BatchSession
 from pytest_atesor.core.attempt import AttemptRecord
 from pytest_atesor.core.outcome import Cause, Status
-from pytest_atesor.session import BatchSession
 
 
 class Books(Protocol):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_atesor.scheduler import FenceScheduling, Node
+from pytest_atesor.control.scheduler import FenceScheduling, Node
 
 
 @dataclass(eq=False)

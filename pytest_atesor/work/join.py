@@ -11,16 +11,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_atesor.bench import Bench, NoBench, SandboxBench
 from pytest_atesor.bundle.clock import system_clock
 from pytest_atesor.bundle.layout import BundleLayout
 from pytest_atesor.bundle.lock import WorkerPresence
 from pytest_atesor.bundle.writer import read_plan
-from pytest_atesor.collection import WORKER_KEY
-from pytest_atesor.kinds import gather_runners
 from pytest_atesor.runners.stop import KILL_NOW, TERMINATE, StopFlag
-from pytest_atesor.tree import TreeHooks, WorkerHooks
-from pytest_atesor.worker import KILL_CHILDREN, STOP_WORKER, Orders, Worker
+from pytest_atesor.work.bench import Bench, NoBench, SandboxBench
+from pytest_atesor.work.collection import WORKER_KEY
+from pytest_atesor.work.kinds import gather_runners
+from pytest_atesor.work.tree import TreeHooks, WorkerHooks
+from pytest_atesor.work.worker import KILL_CHILDREN, STOP_WORKER, Orders, Worker
 
 if TYPE_CHECKING:
     from types import FrameType

@@ -13,7 +13,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
-from pytest_atesor.bench import NoBench
 from pytest_atesor.bundle.attempts import create_attempt, write_attempt
 from pytest_atesor.bundle.layout import BundleLayout, link_log
 from pytest_atesor.core.attempt import AttemptRecord
@@ -23,20 +22,21 @@ from pytest_atesor.core.environment import judge_failure
 from pytest_atesor.core.outcome import Cause, Status
 from pytest_atesor.core.text import sanitize_line
 from pytest_atesor.errors import BadInputError, BundleError, SandboxError
-from pytest_atesor.evidence import describe_failure
 from pytest_atesor.runners.files import read_strangers_tail
 from pytest_atesor.runners.interface import AttemptContext, AttemptEnd
 from pytest_atesor.runners.port import DEFAULT_AGENT
+from pytest_atesor.work.bench import NoBench
+from pytest_atesor.work.evidence import describe_failure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pytest_atesor.bench import Bench
     from pytest_atesor.bundle.layout import AttemptLayout
     from pytest_atesor.core.clock import Clock
     from pytest_atesor.core.plan import Case, Json, Plan
     from pytest_atesor.runners.interface import Runner
     from pytest_atesor.runners.stop import StopSignal
+    from pytest_atesor.work.bench import Bench
 
 __all__ = [
     "KILL_CHILDREN",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Self
 import psutil
 
 from pytest_atesor.runners.stop import KILL_NOW, TERMINATE
-from pytest_atesor.worker import KILL_CHILDREN, STOP_WORKER
+from pytest_atesor.work.worker import KILL_CHILDREN, STOP_WORKER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

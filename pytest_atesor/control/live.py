@@ -11,11 +11,11 @@ import contextlib
 import shlex
 from typing import TYPE_CHECKING, Any, Final
 
-from pytest_atesor.collection import RECORD_ATTRIBUTE
 from pytest_atesor.core.ledger import NotStarted, Running
 from pytest_atesor.core.outcome import Status
 from pytest_atesor.core.plan import BatchKind
 from pytest_atesor.reports.events import format_ended, format_retried, format_skipped, format_started
+from pytest_atesor.work.collection import RECORD_ATTRIBUTE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,14 +11,14 @@ import functools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from pytest_atesor import takeover
+from pytest_atesor.work import takeover
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pytest_atesor.control.signals import ProcessBook
     from pytest_atesor.sandbox.slots import SlotLease
-    from pytest_atesor.signals import ProcessBook
-    from pytest_atesor.worker import Orders
+    from pytest_atesor.work.worker import Orders
 
 __all__ = ["ORDERS_KEY", "Crew"]
 

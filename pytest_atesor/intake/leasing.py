@@ -10,10 +10,10 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from pytest_atesor.bench import LEASE_LABEL
 from pytest_atesor.errors import SandboxError
 from pytest_atesor.sandbox.interface import Foreign, Present
 from pytest_atesor.sandbox.slots import claim_name, lease_slot
+from pytest_atesor.work.bench import LEASE_LABEL
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -51,7 +51,7 @@ def run_pytest(arguments: Sequence[str]) -> int:
     """Run pytest and return the exit code of the batch; what pytest itself calls a usage error is 2."""
     import pytest  # noqa: PLC0415 - `atesor --help` must not wait for it
 
-    from pytest_atesor.witness import Witness  # noqa: PLC0415 - the same
+    from pytest_atesor.commands.witness import Witness  # noqa: PLC0415 - the same
 
     witness = Witness()
     code = int(pytest.main([*_QUIET, *arguments], plugins=[witness]))
@@ -172,7 +172,7 @@ def _rerun(
 
 
 def _plan_arguments(source: str, flags: dict[str, str | bool | None]) -> list[str]:
-    from pytest_atesor.request import is_package_list  # noqa: PLC0415 - imports pytest's world
+    from pytest_atesor.intake.request import is_package_list  # noqa: PLC0415 - imports pytest's world
 
     if (Path(source) / _PLAN).is_file():
         raise UsageError(f"{source} is a bundle; go on with it by `atesor batch resume {source}`")

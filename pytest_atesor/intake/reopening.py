@@ -16,7 +16,7 @@ from pytest_atesor.bundle.layout import BundleLayout
 from pytest_atesor.bundle.writer import Bundle, read_bundle, read_plan
 from pytest_atesor.core.recovery import decide_rerun, decide_resume
 from pytest_atesor.errors import UsageError
-from pytest_atesor.worker import show_path
+from pytest_atesor.work.worker import show_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Final, cast
 
 import pytest
 
-from pytest_atesor.collection import FENCE_NAME, BatchDirectory, CaseItem, FenceItem, list_marks
 from pytest_atesor.core.schedule import order_cases
+from pytest_atesor.work.collection import FENCE_NAME, BatchDirectory, CaseItem, FenceItem, list_marks
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
     from pathlib import Path
 
     from pytest_atesor.core.plan import Plan
-    from pytest_atesor.worker import Worker
+    from pytest_atesor.work.worker import Worker
 
 __all__ = ["ListingHooks", "TreeHooks", "WorkerHooks"]
 

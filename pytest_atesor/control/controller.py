@@ -16,23 +16,23 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from pytest_atesor import __version__
-from pytest_atesor.alarm import Alarm
-from pytest_atesor.collection import BEGUN_ATTRIBUTE, FENCE_NAME, RECORD_ATTRIBUTE
+from pytest_atesor.control.alarm import Alarm
+from pytest_atesor.control.live import LiveReport
+from pytest_atesor.control.scheduler import FenceScheduling
+from pytest_atesor.control.session import BatchSession
+from pytest_atesor.control.signals import signals_blocked
 from pytest_atesor.core.attempt_json import load_attempt
 from pytest_atesor.core.outcome import Cause, Status
-from pytest_atesor.evidence import CaseText, describe_failure, list_properties
-from pytest_atesor.live import LiveReport
-from pytest_atesor.scheduler import FenceScheduling
-from pytest_atesor.session import BatchSession
-from pytest_atesor.signals import signals_blocked
-from pytest_atesor.worker import STOP_WORKER, read_tail, show_path
+from pytest_atesor.work.collection import BEGUN_ATTRIBUTE, FENCE_NAME, RECORD_ATTRIBUTE
+from pytest_atesor.work.evidence import CaseText, describe_failure, list_properties
+from pytest_atesor.work.worker import STOP_WORKER, read_tail, show_path
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
+    from pytest_atesor.control.batch import Batch
     from pytest_atesor.core.attempt import AttemptRecord
     from pytest_atesor.core.plan import Case
-    from pytest_atesor.prepare import Batch
 
 __all__ = ["Controller", "XdistHooks"]
 

@@ -19,8 +19,8 @@ from pytest_atesor.core.planning import describe_input, plan_package_list
 from pytest_atesor.core.selection import select_names
 from pytest_atesor.core.shards import cut_shard
 from pytest_atesor.errors import BadInputError, UsageError
-from pytest_atesor.kinds import gather_kinds
-from pytest_atesor.worker import show_path
+from pytest_atesor.work.kinds import gather_kinds
+from pytest_atesor.work.worker import show_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     import pytest
 
     from pytest_atesor.core.plan import Case, InputFile, Json, Plan
+    from pytest_atesor.intake.request import ListFile
     from pytest_atesor.options import Options
-    from pytest_atesor.request import ListFile
 
 __all__ = ["plan_input"]
 

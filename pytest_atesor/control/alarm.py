@@ -11,9 +11,9 @@ from pytest_atesor.errors import SandboxError, SetupError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pytest_atesor.control.session import BatchSession
     from pytest_atesor.core.attempt import AttemptRecord
     from pytest_atesor.sandbox.interface import Engine
-    from pytest_atesor.session import BatchSession
 
 __all__ = ["Alarm"]
 

@@ -14,20 +14,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_atesor.controller import Controller, XdistHooks
+from pytest_atesor.control.controller import Controller, XdistHooks
+from pytest_atesor.control.signals import ProcessBook, SetupInterrupted, StopSignals
 from pytest_atesor.core.exit_code import decide_exit_code
 from pytest_atesor.core.plan import BatchKind
 from pytest_atesor.errors import AtesorError
-from pytest_atesor.join import register_tree, register_worker
-from pytest_atesor.prepare import make_batch, make_draft, write_plan
+from pytest_atesor.intake.prepare import make_batch, make_draft, write_plan
 from pytest_atesor.runners.stop import StopFlag
-from pytest_atesor.signals import ProcessBook, SetupInterrupted, StopSignals
-from pytest_atesor.tree import ListingHooks
-from pytest_atesor.worker import show_path
+from pytest_atesor.work.join import register_tree, register_worker
+from pytest_atesor.work.tree import ListingHooks
+from pytest_atesor.work.worker import show_path
 
 if TYPE_CHECKING:
+    from pytest_atesor.control.batch import Batch
     from pytest_atesor.core.plan import Case
-    from pytest_atesor.prepare import Batch, Draft
+    from pytest_atesor.intake.prepare import Draft
 
 __all__ = ["say", "start_batch"]
 

@@ -17,7 +17,7 @@ import pytest
 
 from pytest_atesor.core.attempt_json import dump_attempt
 from pytest_atesor.core.outcome import Status
-from pytest_atesor.evidence import list_earlier, list_properties
+from pytest_atesor.work.evidence import list_earlier, list_properties
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pytest_atesor.core.attempt import AttemptRecord
     from pytest_atesor.core.plan import Case, Plan
-    from pytest_atesor.worker import Worker
+    from pytest_atesor.work.worker import Worker
 
 __all__ = [
     "BEGUN_ATTRIBUTE",

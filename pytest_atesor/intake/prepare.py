@@ -20,19 +20,20 @@ from pytest_atesor.bundle.clock import system_clock
 from pytest_atesor.bundle.files import check_file_writable, check_writable
 from pytest_atesor.bundle.lock import Holder
 from pytest_atesor.bundle.writer import Bundle
+from pytest_atesor.control.batch import Batch
+from pytest_atesor.control.crew import Crew
+from pytest_atesor.control.history import History
 from pytest_atesor.core.limits import share_memory
 from pytest_atesor.core.plan import Target
-from pytest_atesor.crew import Crew
-from pytest_atesor.drafting import plan_input
 from pytest_atesor.errors import SetupError, UsageError
-from pytest_atesor.history import History
-from pytest_atesor.kinds import gather_kinds
-from pytest_atesor.leasing import clear_slot, lease_slots, reap_strays
+from pytest_atesor.intake.drafting import plan_input
+from pytest_atesor.intake.leasing import clear_slot, lease_slots, reap_strays
+from pytest_atesor.intake.reopening import freeze_options, list_cases, read_frozen, reopen
+from pytest_atesor.intake.request import find_list_file, find_request
 from pytest_atesor.options import find_reopen, read_options
-from pytest_atesor.reopening import freeze_options, list_cases, read_frozen, reopen
-from pytest_atesor.request import find_list_file, find_request
 from pytest_atesor.sandbox.slots import state_directory
-from pytest_atesor.worker import Orders
+from pytest_atesor.work.kinds import gather_kinds
+from pytest_atesor.work.worker import Orders
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,14 +41,14 @@ if TYPE_CHECKING:
 
     import pytest
 
+    from pytest_atesor.control.signals import ProcessBook
     from pytest_atesor.core.clock import Clock
     from pytest_atesor.core.plan import Json, Plan
+    from pytest_atesor.intake.reopening import Reopened
     from pytest_atesor.options import Options, ReopenOptions
-    from pytest_atesor.reopening import Reopened
     from pytest_atesor.sandbox.interface import Engine
-    from pytest_atesor.signals import ProcessBook
 
-__all__ = ["LOG_DIRECTORY", "Batch", "Draft", "count_workers", "make_batch", "make_draft", "write_plan"]
+__all__ = ["LOG_DIRECTORY", "Draft", "count_workers", "make_batch", "make_draft", "write_plan"]
 
 LOG_DIRECTORY: Final = "output/batch_logs"
 
@@ -70,24 +71,6 @@ class Draft:
         """Give a reopened bundle back; the second time does nothing."""
         if self.reopened is not None:
             self.reopened.bundle.close()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
-    """A batch that is ready to run."""
-
-    bundle: Bundle
-    crew: Crew
-    clock: Clock
-    workers: int
-    engine: Engine | None
-    history: History
-    has_breaker: bool
-
-    def close(self) -> None:
-        """Give slots and bundle back; the second time does nothing."""
-        self.crew.close()
-        self.bundle.close()
 
 
 def make_draft(config: pytest.Config, environ: Mapping[str, str]) -> Draft | None:

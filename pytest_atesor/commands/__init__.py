@@ -1,0 +1,1 @@
+"""The commands of `atesor` that are more than one call."""

@@ -1,0 +1,33 @@
+"""What the controller holds while a batch runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pytest_atesor.bundle.writer import Bundle
+    from pytest_atesor.control.crew import Crew
+    from pytest_atesor.control.history import History
+    from pytest_atesor.core.clock import Clock
+    from pytest_atesor.sandbox.interface import Engine
+
+__all__ = ["Batch"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """A batch that is ready to run."""
+
+    bundle: Bundle
+    crew: Crew
+    clock: Clock
+    workers: int
+    engine: Engine | None
+    history: History
+    has_breaker: bool
+
+    def close(self) -> None:
+        """Give slots and bundle back; the second time does nothing."""
+        self.crew.close()
+        self.bundle.close()
