@@ -14,6 +14,7 @@ from typing import Any, Final, cast
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
+from pytest_atesor.core.acceptance import Acceptance, compile_acceptance
 from pytest_atesor.core.documents import Mark
 from pytest_atesor.core.jsontext import JsonPath, format_path, show_value
 from pytest_atesor.core.plan import Json
@@ -48,6 +49,8 @@ def check_schema(
     that ``marks`` knows for the place), the JSON path, the value, what is wanted, and how many more faults
     there are.
     """
+    if isinstance(schema, str) and _acceptance(schema)(document):
+        return
     validator = _validator(schema) if isinstance(schema, str) else Draft202012Validator(schema)
     found = sorted(validator.iter_errors(document), key=lambda error: _place(document, error))
     if not found:
@@ -82,6 +85,11 @@ def near_matches(word: str, known: list[str]) -> str:
 @functools.cache
 def _validator(name: str) -> Draft202012Validator:
     return Draft202012Validator(load_schema(name))
+
+
+@functools.cache
+def _acceptance(name: str) -> Acceptance:
+    return compile_acceptance(load_schema(name))
 
 
 def _place(document: Json, error: ValidationError) -> list[int]:
