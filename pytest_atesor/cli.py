@@ -165,6 +165,22 @@ def _port(arguments: tuple[str, ...]) -> int:
 
 
 @_atesor.command(
+    name="replay",
+    help="""Replay a recipe: `atesor replay recipe.json`, then the agent's own flags.
+
+    Builds in an empty sandbox with the recipe's source, packages and commands, and proves the products again.
+    """,
+    add_help_option=False,
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def _replay(arguments: tuple[str, ...]) -> int:
+    from pytest_atesor.porter.agent import replay_main  # noqa: PLC0415 - only for this command
+
+    return replay_main(arguments)
+
+
+@_atesor.command(
     name="setup", help="Check this machine and make the sandbox image, so that a batch can start at once."
 )
 @click.option(

@@ -21,9 +21,10 @@ from pytest_atesor.porter.settings import Settings, read_settings
 from pytest_atesor.porter.verdict import failed
 
 if TYPE_CHECKING:
+    from pytest_atesor.porter.recipe import Recipe
     from pytest_atesor.porter.run import Place, Run
 
-__all__ = ["main"]
+__all__ = ["main", "replay_main"]
 
 
 class _Interrupted(BaseException):
@@ -51,7 +52,34 @@ def main(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> int:
         return _port(settings, environ, output)
 
 
-def _port(settings: Settings, environ: Mapping[str, str], output: BinaryIO) -> int:
+def replay_main(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> int:
+    """Replay the recipe file ``argv[0]``; agent's flags may follow. Exit codes are ``main``'s."""
+    from pytest_atesor.porter.recipe import parse_recipe  # noqa: PLC0415 - only here
+
+    if not argv or argv[0].startswith("-"):
+        sys.stderr.write("atesor: error: no recipe given; name the recipe.json of a run\n")
+        return UsageError.exit_code
+    try:
+        recipe = parse_recipe(Path(argv[0]).read_text(encoding="utf-8"), argv[0])
+        mirrors = [] if recipe.url_used == recipe.url else ["--mirror", recipe.url_used]
+        reference = recipe.commit or recipe.ref
+        pinned = [*(["--ref", reference] if reference else []), "--platform", recipe.platform]
+        flags = ["--repo", recipe.url, *mirrors, *pinned, *argv[1:]]
+        settings = read_settings(flags, environ, program="atesor replay")
+    except (OSError, UnicodeDecodeError) as error:
+        sys.stderr.write(f"atesor: error: {argv[0]} cannot be read: {error}; give the recipe.json of a run\n")
+        return UsageError.exit_code
+    except UsageError as error:
+        sys.stderr.write(f"atesor: error: {error}\n")
+        return error.exit_code
+    with _signals():
+        return _port(settings, environ, sys.stdout.buffer, recipe)
+
+
+def _port(
+    settings: Settings, environ: Mapping[str, str], output: BinaryIO, recipe: "Recipe | None" = None
+) -> int:
+    from pytest_atesor.porter.records import replay  # noqa: PLC0415 - as below
     from pytest_atesor.porter.run import Run, port  # noqa: PLC0415 - after the flags: a bad flag answers at once
 
     phases = Phases(output)
@@ -63,7 +91,10 @@ def _port(settings: Settings, environ: Mapping[str, str], output: BinaryIO) -> i
         with _lock(settings, environ):
             place = _open(settings, environ, phases)
             workspace = place.workspace
-            port(settings, place, run, phases, environ)
+            if recipe is None:
+                port(settings, place, run, phases, environ)
+            else:
+                replay(recipe, settings, place, run, phases, environ)
             _finish(settings, run, phases, workspace)
     except _Interrupted as stop:
         _ignore_signals()
@@ -109,14 +140,14 @@ def _open(settings: Settings, environ: Mapping[str, str], phases: Phases) -> "Pl
 
 def _finish(settings: Settings, run: "Run", phases: Phases, workspace: Path | None) -> None:
     """Copy the artifacts, write ``result.json`` and the zip; what cannot be written is said, not raised."""
-    from pytest_atesor.porter.result import Report, copy_artifacts, format_result, write_result  # noqa: PLC0415 - last
+    from pytest_atesor.porter import result  # noqa: PLC0415 - last
 
     copies: dict[str, str] = {}
     directory = settings.attempt_directory
     if workspace is not None and directory is not None and run.artifacts:
         with phases.phase("artifacts", f"{len(run.artifacts)} native files"):
-            copies = copy_artifacts(run.artifacts, workspace, directory / "artifacts")
-    report = Report(
+            copies = result.copy_artifacts(run.artifacts, workspace, directory / "artifacts")
+    report = result.Report(
         outcome=run.outcome,
         source=run.source,
         build_system=run.build_system,
@@ -125,6 +156,7 @@ def _finish(settings: Settings, run: "Run", phases: Phases, workspace: Path | No
         copies=copies,
         metrics=run.metrics,
         notes=tuple(run.notes),
+        documents=_documents(run),
     )
     try:
         if settings.package and workspace is not None and run.outcome.verdict is not None:
@@ -132,9 +164,19 @@ def _finish(settings: Settings, run: "Run", phases: Phases, workspace: Path | No
 
             phases.say(f"package: {write_package(Path.cwd(), settings, report, workspace)}")
         if directory is not None:
-            write_result(directory, format_result(report))
+            result.write_documents(directory / "artifacts", report.documents)
+            result.write_result(directory, result.format_result(report))
     except OSError as error:
         phases.say(f"atesor: error: the result cannot be written: {error}")
+
+
+def _documents(run: "Run") -> dict[str, str]:
+    if run.recipe is None:
+        return {}
+    from pytest_atesor.porter.recipe import format_recipe, format_recipe_text  # noqa: PLC0415 - only after a build
+
+    documents = {"recipe.json": format_recipe(run.recipe), "recipe.md": format_recipe_text(run.recipe)}
+    return {**documents, "changes.patch": run.patch} if run.patch else documents
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ matches, or none that was not tried yet, it ends with that reason.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pytest_atesor.core.outcome import Cause
@@ -19,6 +19,7 @@ from pytest_atesor.porter.installer import Installer
 from pytest_atesor.porter.needs import Need, NeedKind
 from pytest_atesor.porter.phases import Phases
 from pytest_atesor.porter.reason import find_reason
+from pytest_atesor.porter.recipe import Command
 from pytest_atesor.porter.scan import Scan
 from pytest_atesor.porter.shell import Capture, Shell
 from pytest_atesor.porter.tree import Tree
@@ -69,6 +70,7 @@ class Built:
     scan: Scan | None
     options: BuildOptions
     attempts: int
+    commands: tuple[Command, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +109,7 @@ class Attempts:
         self._phases = phases
         self._package = package
         self._scan = scan
+        self._commands: list[Command] = []
 
     def run(self, candidates: Sequence[Candidate], options: BuildOptions, most: int) -> Built:
         """Try the candidates, best first, in at most ``most`` attempts. Raises SandboxError."""
@@ -164,7 +167,12 @@ class Attempts:
                 return None
             outcome = decided
         return Built(
-            outcome=outcome, candidate=candidate, scan=scan, options=progress.options, attempts=number
+            outcome=outcome,
+            candidate=candidate,
+            scan=scan,
+            options=progress.options,
+            attempts=number,
+            commands=tuple(self._commands),
         )
 
     def _attempt(self, candidate: Candidate, options: BuildOptions) -> _Failure | None:
@@ -173,6 +181,7 @@ class Attempts:
         environment = attempt_environment(options.tweak)
         fresh = fresh_tree_script(self._package.name, same_times=self._package.same_times)
         capture = Capture(self._shell.output)
+        self._commands = [_record(Step(name="copy", script=fresh), "/workspace", environment)]
         done = self._shell.script(fresh, environment=environment, sink=capture.as_sink())
         if done.exit_code != 0 or done.timed_out:
             return _Failure(step="copy", log=capture.text())
@@ -185,9 +194,11 @@ class Attempts:
             self._phases.say(f"--> {step.name}: {' '.join(step.script.split())[:200]}")
             self._shell.set_network(enabled=step.network)
             sink = Capture(self._shell.output)
+            script, cwd = with_wrappers(step.script), place if step.name != "prepare" else tree
+            self._commands.append(_record(replace(step, script=script), cwd, environment))
             done = self._shell.script(
-                with_wrappers(step.script),
-                cwd=place if step.name != "prepare" else tree,
+                script,
+                cwd=cwd,
                 environment=environment,
                 sink=sink.as_sink(),
             )
@@ -311,6 +322,17 @@ def _following(candidate: Candidate, left: Sequence[Candidate], *, failed_build:
         if not failed_build or one.directory == candidate.directory:
             return one
     return None
+
+
+def _record(step: Step, cwd: str, environment: Mapping[str, str]) -> Command:
+    return Command(
+        name=step.name,
+        argv=("sh", "-eu", "-c", step.script),
+        cwd=cwd,
+        environment=environment,
+        network=step.network,
+        required=step.required,
+    )
 
 
 def _describe(candidate: Candidate, options: BuildOptions) -> str:

@@ -44,6 +44,8 @@ def write_package(root: Path, settings: Settings, report: Report, workspace: Pat
     try:
         with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr("manifest.json", _manifest(settings, report))
+            for name, text in report.documents.items():
+                archive.writestr(name, text.encode("utf-8", "surrogateescape"))
             _add_artifacts(archive, report, workspace)
         temporary.replace(final)
     finally:

@@ -23,7 +23,7 @@ from pytest_atesor.porter.verdict import Outcome
 if TYPE_CHECKING:  # a run that failed early needs no ELF reader
     from pytest_atesor.porter.scan import Artifact
 
-__all__ = ["Report", "copy_artifacts", "format_result", "safe_path", "write_result"]
+__all__ = ["Report", "copy_artifacts", "format_result", "safe_path", "write_documents", "write_result"]
 
 _MOST_LISTED = 500
 _MOST_COPIES = 200
@@ -36,7 +36,7 @@ _MOST_PARTS = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Everything that ``result.json`` says."""
+    """Everything that ``result.json`` says, and the ``documents`` beside it: file name to text."""
 
     outcome: Outcome
     source: Mapping[str, str | None]
@@ -46,6 +46,7 @@ class Report:
     copies: Mapping[str, str] = field(default_factory=dict)
     metrics: Mapping[str, object] = field(default_factory=dict)
     notes: Sequence[str] = ()
+    documents: Mapping[str, str] = field(default_factory=dict)
 
 
 def format_result(report: Report) -> str:
@@ -79,6 +80,13 @@ def write_result(directory: Path, text: str) -> None:
         temporary.replace(directory / "result.json")
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_documents(directory: Path, documents: Mapping[str, str]) -> None:
+    """Write each of ``documents`` into ``directory``, which is made. Raises OSError."""
+    for name, text in documents.items():
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / name).write_text(text, encoding="utf-8", errors="surrogateescape")
 
 
 def copy_artifacts(artifacts: "Iterable[Artifact]", root: Path, target: Path) -> dict[str, str]:

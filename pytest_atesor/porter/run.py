@@ -24,9 +24,10 @@ from pytest_atesor.porter.workplace import BUILD_ROOT, HOME, STAGE_ROOT
 
 if TYPE_CHECKING:
     from pytest_atesor.porter.installer import Installer
+    from pytest_atesor.porter.recipe import Recipe
     from pytest_atesor.porter.scan import Artifact, Scan
 
-__all__ = ["Place", "Run", "decide_jobs", "port"]
+__all__ = ["Place", "Run", "decide_jobs", "fetch", "lay_out", "note_scan", "port"]
 
 _LARGEST_CACHE_MIB = 4096
 _LAYOUT = f"""
@@ -61,6 +62,8 @@ class Run:
     artifacts: "tuple[Artifact, ...]" = ()
     metrics: dict[str, object] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    recipe: "Recipe | None" = None
+    patch: str = ""
 
 
 def port(settings: Settings, place: Place, run: Run, phases: Phases, environ: Mapping[str, str]) -> None:
@@ -74,9 +77,9 @@ def port(settings: Settings, place: Place, run: Run, phases: Phases, environ: Ma
     shell = Shell(place.sandbox, deadline=deadline, output=phases.output)
     try:
         with phases.phase("prepare"):
-            jobs = _lay_out(shell)
+            jobs = lay_out(shell)
         with phases.phase("fetch", run.source.get("url") or ""):
-            fetched = _fetch(settings, place, shell, run, environ)
+            fetched = fetch(settings, place, shell, run, environ)
         with phases.phase("detect"):
             tree = read_tree(place.workspace / "src" / fetched.name)
             candidates = _detect(tree, run, phases)
@@ -96,7 +99,7 @@ class _Work:
     jobs: int
 
 
-def _lay_out(shell: Shell) -> int:
+def lay_out(shell: Shell) -> int:
     """Make the workspace's directories; return how many jobs a build may run at once."""
     shell.set_network(enabled=True)
     done = shell.script(_LAYOUT, user="root")
@@ -117,7 +120,8 @@ def decide_jobs(lines: Sequence[str], processors: int) -> int:
     return max(1, min(count, most))
 
 
-def _fetch(settings: Settings, place: Place, shell: Shell, run: Run, environ: Mapping[str, str]) -> Fetched:
+def fetch(settings: Settings, place: Place, shell: Shell, run: Run, environ: Mapping[str, str]) -> Fetched:
+    """Fetch the source and keep its identity in ``run``. Raises SourceError and SandboxError."""
     request = SourceRequest(url=settings.url, ref=settings.ref, mirrors=settings.mirrors)
     fetched = fetch_source(
         request,
@@ -189,7 +193,10 @@ def _build(settings: Settings, place: Place, shell: Shell, run: Run, phases: Pha
         attempts=built.attempts, jobs=work.jobs, packages=dict(sorted(installer.installed.items()))
     )
     if built.scan is not None:
-        _note_scan(built.scan, run)
+        note_scan(built.scan, run)
+        from pytest_atesor.porter.records import keep_recipe  # noqa: PLC0415 - keeps the agent's start cheap
+
+        keep_recipe(settings, shell, run, work.fetched, built)
 
 
 def _install_commands(shell: Shell, installer: "Installer", candidate: Candidate) -> None:
@@ -212,7 +219,8 @@ def _debian_source(fetched: Fetched, url: str) -> str:
     return fetched.name.lower()
 
 
-def _note_scan(scan: "Scan", run: Run) -> None:
+def note_scan(scan: "Scan", run: Run) -> None:
+    """Keep in ``run`` what a scan found, and what of it is no proof."""
     products = sorted(scan.products, key=lambda one: (one.is_test, not one.path.startswith("stage/")))
     seen: set[str] = set()
     kept = []

@@ -3,7 +3,7 @@
 import io
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import BinaryIO, Protocol, cast
 
 from pytest_atesor.errors import SandboxError
@@ -102,6 +102,13 @@ class Shell:
         return self.sandbox.run(
             command, timeout_s=min(timeout_s or self.remaining_s(), self.remaining_s()), sink=sink
         )
+
+    def run(
+        self, argv: Sequence[str], *, cwd: str, environment: Mapping[str, str], sink: BinaryIO | None
+    ) -> Completed:
+        """Run one command as the builder until the deadline. Raises SandboxError."""
+        command = ExecSpec(argv=list(argv), cwd=cwd, env=dict(environment))
+        return self.sandbox.run(command, timeout_s=self.remaining_s(), sink=sink)
 
     def end_builders(self) -> None:
         """Kill what the builder's commands left running: it must not see the network of a later phase.

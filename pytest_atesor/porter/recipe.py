@@ -1,0 +1,149 @@
+"""A recipe: what a run really did to build one package, as values, as JSON to replay and as text to read.
+
+Nothing runs here. A recipe may come from anywhere, so reading one checks every field; what its commands may
+do is the sandbox's business, and replaying proves the package again.
+"""
+
+import json
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, cast
+
+from pytest_atesor.core.text import sanitize
+from pytest_atesor.errors import UsageError
+
+__all__ = ["Command", "Recipe", "format_recipe", "format_recipe_text", "parse_recipe", "parse_versions"]
+
+_SCHEMA = "recipe_v1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """One command of the builder; a command that is not ``required`` may fail."""
+
+    name: str
+    argv: tuple[str, ...]
+    cwd: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+    network: bool = False
+    required: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """From an empty sandbox to the products: the source's identity, packages with versions, commands.
+
+    ``url_used`` is the place that answered; ``commit`` belongs to git, ``sha256`` to archives.
+    """
+
+    url: str
+    url_used: str
+    platform: str
+    build_system: str
+    ref: str | None = None
+    commit: str | None = None
+    sha256: str | None = None
+    fixes: tuple[str, ...] = ()
+    packages: Mapping[str, str] = field(default_factory=dict)
+    commands: tuple[Command, ...] = ()
+
+
+def format_recipe(recipe: Recipe) -> str:
+    """Return the JSON that ``parse_recipe`` reads."""
+    return json.dumps({"schema_version": _SCHEMA, **asdict(recipe)}, indent=1) + "\n"
+
+
+def parse_recipe(text: str, where: str) -> Recipe:
+    """Return the recipe in ``text``. Raises UsageError, one line, for all that is none."""
+    try:
+        return _recipe(json.loads(text))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise UsageError(
+            f"{where} is no recipe ({sanitize(str(error))[:200]}); give the recipe.json of a run"
+        ) from None
+
+
+def parse_versions(text: str) -> dict[str, str]:
+    """Return name to version from lines ``name=version``."""
+    pairs = (line.partition("=") for line in text.split())
+    return {name: version for name, _, version in pairs if name and version}
+
+
+def format_recipe_text(recipe: Recipe) -> str:
+    """Return the Markdown for people; its blocks run in a riscv64 sandbox, in their order."""
+    identity = f"commit {recipe.commit}" if recipe.commit else f"SHA-256 {recipe.sha256}"
+    parts = [
+        f"# Recipe: {_inline(recipe.url)}",
+        (
+            f"Platform {recipe.platform}, build system {recipe.build_system}. Replay it and prove it "
+            "again with `atesor replay recipe.json`; by hand, run these blocks in an empty sandbox."
+        ),
+        "## Source",
+        f"From {_inline(recipe.url_used)}, {identity}; unpacked below `/workspace/src`.",
+    ]
+    if recipe.fixes:
+        parts += ["## Fixes", "\n".join(f"- {_inline(one)}" for one in recipe.fixes)]
+    if recipe.packages:
+        words = [f"{name}={version}" for name, version in sorted(recipe.packages.items())]
+        line = shlex.join(["apt-get", "install", "-y", "--no-install-recommends", *words])
+        parts += ["## Packages (root, network on)", _block(line)]
+    for one in recipe.commands:
+        network = "on" if one.network else "off"
+        optional = "" if one.required else ", may fail"
+        parts += [f"## {one.name} (builder, network {network}{optional})", _block(_shell_line(one))]
+    return "\n\n".join(parts) + "\n"
+
+
+def _shell_line(command: Command) -> str:
+    environment = [f"{key}={value}" for key, value in sorted(command.environment.items())]
+    return f"cd {shlex.quote(command.cwd)} && {shlex.join(['env', *environment, *command.argv])}"
+
+
+def _block(text: str) -> str:
+    """Fence ``text`` with more backticks than it holds in a row."""
+    clean = sanitize(text)
+    fence = "```"
+    while fence in clean:
+        fence += "`"
+    return f"{fence}sh\n{clean}\n{fence}"
+
+
+def _inline(text: str) -> str:
+    return "".join(f"\\{one}" if one in "\\`*[]<>|" else one for one in sanitize(text).replace("\n", " "))
+
+
+def _command(value: Any) -> Command:  # noqa: ANN401 - parsed JSON
+    given = dict(value)
+    argv, environment = _strings(given.pop("argv")), _table(given.pop("environment"))
+    flags = {key: given.pop(key) for key in ("network", "required")}
+    if not argv or not all(isinstance(one, bool) for one in flags.values()):
+        raise ValueError("a command needs argv, and network and required as true or false")
+    name, cwd = _strings([given.pop("name"), given.pop("cwd")])
+    if given:
+        raise ValueError(f"a command has no field {next(iter(given))}")
+    return Command(name=name, argv=argv, cwd=cwd, environment=environment, **flags)
+
+
+def _strings(value: Iterable[Any]) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(one, str) and "\0" not in one for one in value):
+        raise ValueError("a list of strings is expected")
+    return tuple(cast("list[str]", value))
+
+
+def _table(value: Mapping[str, Any]) -> dict[str, str]:
+    if not isinstance(value, dict) or not all(isinstance(one, str) for one in value.values()):
+        raise ValueError("a table of strings is expected")
+    return dict(value)
+
+
+def _recipe(document: dict[str, Any]) -> Recipe:
+    if document.pop("schema_version") != _SCHEMA:
+        raise ValueError(f"schema_version is not {_SCHEMA}")
+    commands = tuple(_command(one) for one in document.pop("commands"))
+    fixes = _strings(document.pop("fixes"))
+    packages = _table(document.pop("packages"))
+    for key, value in document.items():
+        if not isinstance(value, str) and not (value is None and key in {"ref", "commit", "sha256"}):
+            raise ValueError(f"{key} is no string")
+    return Recipe(**document, commands=commands, fixes=fixes, packages=packages)

@@ -1,0 +1,132 @@
+"""Keeping a recipe from a run that built something, and replaying one to the same kind of verdict."""
+
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from pytest_atesor.core.outcome import Cause
+from pytest_atesor.porter.builders.shared import quote, words
+from pytest_atesor.porter.debian import install_script
+from pytest_atesor.porter.packaged import set_packaged_aside
+from pytest_atesor.porter.phases import Phases
+from pytest_atesor.porter.recipe import Recipe, parse_versions
+from pytest_atesor.porter.run import Place, Run, fetch, lay_out, note_scan
+from pytest_atesor.porter.scan import digest_natives, scan_tree
+from pytest_atesor.porter.settings import Settings
+from pytest_atesor.porter.shell import Shell
+from pytest_atesor.porter.sources.interface import Fetched, SourceError
+from pytest_atesor.porter.tree import read_tree
+from pytest_atesor.porter.verdict import decide_verdict, failed
+from pytest_atesor.sandbox.interface import ExecSpec
+
+if TYPE_CHECKING:
+    from pytest_atesor.porter.attempts import Built
+
+__all__ = ["keep_recipe", "replay"]
+
+_LARGEST_PATCH = 1_000_000  # bytes; a longer one is left out, half a patch helps nobody
+_PATCH_S = 120.0
+_AFTER_KILL_S = 60.0
+
+
+def keep_recipe(settings: Settings, shell: Shell, run: Run, fetched: Fetched, built: "Built") -> None:
+    """Leave the recipe of a build that passed, and the patch of the files it changed, in ``run``.
+
+    Raises SandboxError.
+    """
+    installed = run.metrics.get("packages")
+    names = list(installed) if isinstance(installed, dict) else []
+    asked = shell.script(f"dpkg-query -W -f '${{Package}}=${{Version}}\\n'{words(names)} 2>/dev/null || :")
+    versions = parse_versions(asked.tail.decode("utf-8", "replace")) if names else {}
+    run.recipe = Recipe(
+        url=run.source.get("url") or settings.url,
+        url_used=fetched.url_used,
+        platform=settings.platform.value,
+        build_system=run.build_system or "",
+        ref=settings.ref,
+        commit=fetched.commit,
+        sha256=fetched.sha256,
+        fixes=built.options.fixes,
+        packages=versions,
+        commands=built.commands,
+    )
+    run.patch = _read_patch(shell, fetched.name)
+
+
+def replay(
+    recipe: Recipe, settings: Settings, place: Place, run: Run, phases: Phases, environ: Mapping[str, str]
+) -> None:
+    """Carry out ``recipe`` in an empty sandbox and leave the outcome in ``run``.
+
+    Raises SandboxError and SetupError.
+    """
+    deadline = None
+    if settings.kill_at is not None:
+        deadline = time.monotonic() + max(0.0, settings.kill_at - time.time()) + _AFTER_KILL_S
+    shell = Shell(place.sandbox, deadline=deadline, output=phases.output)
+    with phases.phase("prepare"):
+        lay_out(shell)
+    try:
+        with phases.phase("fetch", recipe.url_used):
+            fetched = fetch(settings, place, shell, run, environ)
+    except SourceError as error:
+        run.outcome = failed(error.cause, str(error))
+        return
+    if (fetched.commit, fetched.sha256) != (recipe.commit, recipe.sha256):
+        got, wanted = (one.commit or one.sha256 for one in (fetched, recipe))
+        run.outcome = failed(Cause.SOURCE, f"{fetched.url_used} is {got} now, the recipe wants {wanted}")
+        return
+    before = digest_natives(read_tree(place.workspace / "src" / fetched.name))
+    run.build_system = recipe.build_system
+    if not (_install(recipe, shell, run, phases) and _carry_out(recipe, shell, run, phases)):
+        return
+    with phases.phase("scan"):
+        found = scan_tree(read_tree(place.workspace, below=("stage", f"build/{fetched.name}")), before)
+        scan = set_packaged_aside(found, place.workspace, shell)
+    run.outcome = decide_verdict(scan)
+    note_scan(scan, run)
+    run.recipe = recipe
+
+
+def _install(recipe: Recipe, shell: Shell, run: Run, phases: Phases) -> bool:
+    if not recipe.packages:
+        return True
+    pinned = [f"{name}={version}" for name, version in recipe.packages.items()]
+    with phases.phase("dependencies", " ".join(pinned)):
+        done = shell.script(install_script(pinned), user="root", sink=shell.output)
+        if done.exit_code != 0:
+            phases.fail()
+            run.outcome = failed(Cause.DEPENDENCY, f"apt could not install {' '.join(pinned)}")
+    return done.exit_code == 0
+
+
+def _carry_out(recipe: Recipe, shell: Shell, run: Run, phases: Phases) -> bool:
+    is_done = True
+    for one in recipe.commands:
+        with phases.phase(one.name):
+            shell.set_network(enabled=one.network)
+            done = shell.run(one.argv, cwd=one.cwd, environment=one.environment, sink=shell.output)
+            is_done = (done.exit_code == 0 and not done.timed_out) or not one.required
+            if not is_done:
+                phases.fail()
+                run.outcome = failed(Cause.BUILD, f"{one.name} failed with exit code {done.exit_code}")
+        if not is_done:
+            break
+    shell.end_builders()
+    return is_done
+
+
+def _read_patch(shell: Shell, name: str) -> str:
+    """Return how the built tree's files differ from the source's; "" when not at all or without bounds."""
+    script = (
+        f"diff -ru --no-dereference --exclude=.git {quote(f'src/{name}')} {quote(f'build/{name}')} "
+        "2>/dev/null | grep -avE '^(Only in|Binary files|Symbolic links|File|diff: )' "
+        f"| head -c {_LARGEST_PATCH + 1} || :"
+    )
+    done = shell.sandbox.run(
+        ExecSpec(argv=["sh", "-c", script]),
+        timeout_s=min(_PATCH_S, shell.remaining_s()),
+        tail_bytes=_LARGEST_PATCH + 1,
+    )
+    is_whole = not done.timed_out and len(done.tail) <= _LARGEST_PATCH
+    return done.tail.decode("utf-8", "surrogateescape") if is_whole else ""
