@@ -1,8 +1,9 @@
-"""The built-in kinds of RunSpec: ``port`` (what a package-list entry says) and ``command`` (any program)."""
+"""The built-in kinds of RunSpec: ``port`` (a package-list entry), ``command`` (any program), ``coverage``."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final, cast
 
+from pytest_atesor.core.coverage_body import find_coverage_faults
 from pytest_atesor.core.inputs import check_relative
 from pytest_atesor.core.names import derive_package_name
 from pytest_atesor.core.plan import Json
@@ -41,4 +42,5 @@ BUILT_IN_KINDS: Final[Mapping[str, Kind]] = {
         needs_sandbox=True,
     ),
     "command": Kind(name="command", schema="runspec_command_v1", find_faults=_command_faults),
+    "coverage": Kind(name="coverage", schema="runspec_coverage_v1", find_faults=find_coverage_faults),
 }

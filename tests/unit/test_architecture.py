@@ -19,6 +19,7 @@ ALLOWED = {
     "bundle": {"core"},
     "reports": {"core"},
     "sandbox": {"core"},
+    "coverage": {"core"},
     "runners": {"core", "sandbox", "bundle"},
     "porter": {"core", "sandbox"},
     "work": {"core", "bundle", "runners", "sandbox"},
