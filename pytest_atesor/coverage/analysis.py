@@ -78,7 +78,7 @@ def analyse(body: Mapping[str, Any]) -> Coverage:
         counts = _count(grid, _directions(elements, times[part], gmst), body["sensor"], alone)
         seen = counts > 0
         tally.add(seen)
-        fractions[part], means[part] = seen @ grid.weights, counts @ grid.weights
+        fractions[part], means[part] = np.minimum(seen @ grid.weights, 1.0), counts @ grid.weights
         fewest = min(fewest, int(counts.min()))
     return Coverage(
         metrics=_sum_up(tally, grid, fractions, means, fewest, alone / len(times), step_s),
@@ -116,15 +116,15 @@ def _sum_up(  # noqa: PLR0913, PLR0917 - the sums of a run
     gaps = float(tally.gaps @ grid.weights)
     uncovered = float((len(fractions) - tally.covered) @ grid.weights)
     return {
-        "union_coverage_fraction": float(fractions.mean()),
+        "union_coverage_fraction": min(1.0, float(fractions.mean())),
         "minimum_coverage_fraction": float(fractions.min()),
-        "ever_covered_area_fraction": float((tally.covered > 0) @ grid.weights),
+        "ever_covered_area_fraction": min(1.0, float((tally.covered > 0) @ grid.weights)),
         "mean_revisit_gap_s": uncovered / gaps * step_s if gaps else 0.0,
         "maximum_revisit_gap_s": float(tally.longest.max()) * step_s,
         "mean_in_view_count": float(means.mean()),
         "minimum_in_view_count": fewest,
         "satellite_count": len(alone),
         "satellite_coverage_fraction": {
-            f"s{index:03d}": float(share) for index, share in enumerate(alone, 1)
+            f"s{index:03d}": min(1.0, float(share)) for index, share in enumerate(alone, 1)
         },
     }

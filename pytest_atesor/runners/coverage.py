@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final, final
 
 from pytest_atesor.core.jsontext import format_json
-from pytest_atesor.core.plan import Case
+from pytest_atesor.core.plan import Case, Json
 from pytest_atesor.runners.command import CommandRunner
 from pytest_atesor.runners.interface import AttemptContext, AttemptEnd
 
@@ -36,7 +36,7 @@ class CoverageRunner:
     def run(self, case: Case, context: AttemptContext) -> AttemptEnd:
         """Compute the coverage; raises SandboxError when this machine's disk fails."""
         text = format_json(dict(case.spec))
-        command = {
+        command: dict[str, Json] = {
             "argv": [sys.executable, "-P", "-m", "pytest_atesor.coverage", "coverage.json"],
             "env": {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
             "files": {"coverage.json": text},

@@ -70,6 +70,7 @@ def test_galileo_shows_four_satellites_everywhere_and_always() -> None:
     figures = analyse(body(orbit, {"min_elevation_deg": 5.0}, step_s=300)).metrics
     assert figures["minimum_in_view_count"] >= 4
     assert figures["maximum_revisit_gap_s"] == 0
+    assert figures["union_coverage_fraction"] == figures["ever_covered_area_fraction"] == 1.0
 
 
 def test_molniya_dwells_in_the_north_and_returns_to_its_meridian() -> None:
