@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from pytest_atesor.core.child_outcome import clean_reason
 from pytest_atesor.core.plan import Platform
 from pytest_atesor.errors import SetupError
 from pytest_atesor.sandbox import recipe
@@ -25,6 +26,7 @@ __all__ = ["bootstrap_archive", "parse_debian_mirror"]
 _TOOLS: Mapping[str, str] = {"mmdebstrap": "mmdebstrap", "arch-test": "arch-test", "zstd": "zstd"}
 _TARGET_FORMAT = "$(LABEL)|$(COMPONENT)|$(REPO_URI)"
 _STEP = "bootstrap: "
+_STREAM_VARIABLE = "ATESOR_SETUP_STREAM"
 _TERM_WAIT_S = 30.0
 # What is mounted for the new system is seen by nobody else and goes with its processes, however they end.
 # Without root, mmdebstrap does that by itself.
@@ -120,8 +122,12 @@ def _temporary(parent: Path) -> Iterator[Path]:
 
 
 def _run_logged(argv: list[str], log: Path, *, scratch: Path, progress: Callable[[str], None]) -> None:
-    """Run the bootstrap in its own session, output to ``log``, its step lines to ``progress``."""
+    """Run the bootstrap in its own session, output to ``log``, its step lines to ``progress``.
+
+    With ATESOR_SETUP_STREAM=1 every line goes there, without control characters and credentials.
+    """
     last = b""
+    streams = os.environ.get(_STREAM_VARIABLE) == "1"
     with (
         log.open("wb", buffering=0) as written,
         subprocess.Popen(
@@ -139,6 +145,8 @@ def _run_logged(argv: list[str], log: Path, *, scratch: Path, progress: Callable
                 last = line.strip() or last
                 if line.startswith(_STEP.encode()):
                     progress(line.decode(errors="replace").removeprefix(_STEP).rstrip())
+                elif streams and (shown := clean_reason(line.decode(errors="replace"))):
+                    progress(shown)
         except BaseException:
             _end_session(process)
             raise

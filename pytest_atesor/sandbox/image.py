@@ -5,6 +5,7 @@ kept as a compressed archive, so that a second engine only loads it. A build tha
 nothing else.
 """
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from pytest_atesor.core.child_outcome import clean_reason
 from pytest_atesor.core.plan import Platform
 from pytest_atesor.errors import SandboxError, SetupError
 from pytest_atesor.sandbox import recipe
@@ -53,7 +55,7 @@ def ensure_image(
     if not rebuild and is_current(engine.image_labels(tag), digest, now_s=time.time()):
         return tag
     directory = state / "images"
-    with _locked(directory / f"{platform}.lock", progress):
+    with _locked(directory / f"{platform}.lock", f"the {platform} image for {engine.name}", progress):
         if rebuild or not is_current(engine.image_labels(tag), digest, now_s=time.time()):
             _make(_Job(engine, platform, digest, directory, progress), keep_archive=not rebuild)
             with suppress(SandboxError):  # an old image in the way of nothing is no reason to stop
@@ -74,21 +76,35 @@ def is_current(labels: Mapping[str, str] | None, digest: str, *, now_s: float) -
 
 
 @contextmanager
-def _locked(file: Path, progress: Callable[[str], None]) -> Iterator[None]:
+def _locked(file: Path, purpose: str, progress: Callable[[str], None]) -> Iterator[None]:
+    """Hold the lock; who waits is told for whom by the file beside it, removed when it is freed."""
+    holder = file.with_suffix(".holder")
     try:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         lock = FileLock(file)
         try:
             lock.acquire(timeout=0)
         except Timeout:
-            progress(f"waiting for another process that builds the image (lock {file})")
+            progress(f"waiting for {_read_holder(holder)} (lock {file})")
             lock.acquire()
     except OSError as error:
         raise SetupError(f"the lock {file} cannot be taken ({error}); set ATESOR_STATE_DIR") from error
     try:
+        with suppress(OSError):  # only the waiting line is poorer without it
+            holder.write_text(f"process {os.getpid()}, which makes {purpose}", encoding="utf-8")
         yield
     finally:
+        with suppress(OSError):
+            holder.unlink()
         lock.release()
+
+
+def _read_holder(holder: Path) -> str:
+    try:
+        said = clean_reason(holder.read_text(encoding="utf-8", errors="replace"))
+    except OSError:
+        said = ""
+    return said or "another process that makes the image"
 
 
 def _make(job: _Job, *, keep_archive: bool) -> None:

@@ -79,6 +79,17 @@ def test_a_bootstrap_packs_the_new_system_with_its_labels(programs: Path, tmp_pa
     assert "HOSTTYPE=riscv64" in config["config"]["Env"]
 
 
+@pytest.mark.parametrize(("wish", "shown"), [("1", True), ("0", False)])
+def test_the_output_of_a_bootstrap_is_shown_live_when_asked(
+    programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wish: str, *, shown: bool
+) -> None:
+    assert programs.is_dir()
+    monkeypatch.setenv("ATESOR_SETUP_STREAM", wish)
+    lines: list[str] = []
+    bootstrap_archive(Platform.DEBIAN, tmp_path / "x.tar.zst", tag="t", digest="d", progress=lines.append)
+    assert any(line.startswith("I: asked for") for line in lines) is shown
+
+
 def test_a_bootstrap_that_fails_leaves_its_log_and_nothing_else(programs: Path, tmp_path: Path) -> None:
     (programs / "mmdebstrap.broken").touch()
     images = tmp_path / "images"

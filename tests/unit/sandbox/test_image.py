@@ -1,3 +1,4 @@
+import os
 import threading
 import time
 from pathlib import Path
@@ -85,9 +86,19 @@ def test_a_kept_archive_is_loaded_instead_of_built(tmp_path: Path) -> None:
     assert engine.calls == [f"load {archive.name}", f"prune {LABEL_RECIPE}"]
 
 
-def test_those_who_come_second_wait_and_say_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("holder", "said"),
+    [
+        (None, "waiting for another process that makes the image (lock "),
+        ("process 7, which makes \x1b[31mit", "waiting for process 7, which makes it (lock "),
+    ],
+    ids=["unknown", "known"],
+)
+def test_those_who_come_second_wait_and_say_for_whom(tmp_path: Path, holder: str | None, said: str) -> None:
     engine = FakeEngine()
     (tmp_path / "images").mkdir()
+    if holder is not None:
+        (tmp_path / "images" / "debian.holder").write_text(holder)
     lock = FileLock(tmp_path / "images" / "debian.lock")
     waiting = threading.Event()
     lines: list[str] = []
@@ -106,4 +117,20 @@ def test_those_who_come_second_wait_and_say_so(tmp_path: Path) -> None:
     other.join(20)
     assert engine.calls == []
     assert len(lines) == 1
-    assert "waiting for another process" in lines[0]
+    assert lines[0].startswith(said)
+    assert not (tmp_path / "images" / "debian.holder").exists()
+
+
+def test_who_builds_leaves_word_of_itself_for_those_who_wait(tmp_path: Path) -> None:
+    digest = read_recipe_digest(Platform.DEBIAN, host_architecture())
+    archive = tmp_path / "images" / f"debian-{digest[:16]}.tar.zst"
+    archive.parent.mkdir()
+    archive.write_text("whole")
+    engine = FakeEngine()
+    words: list[str] = []
+
+    def progress(_line: str) -> None:
+        words.append((tmp_path / "images" / "debian.holder").read_text())
+
+    ensure_image(engine, Platform.DEBIAN, state=tmp_path, progress=progress)
+    assert words == [f"process {os.getpid()}, which makes the debian image for {engine.name}"]
