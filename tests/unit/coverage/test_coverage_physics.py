@@ -70,7 +70,7 @@ def test_galileo_shows_four_satellites_everywhere_and_always() -> None:
     figures = analyse(body(orbit, {"min_elevation_deg": 5.0}, step_s=300)).metrics
     assert figures["minimum_in_view_count"] >= 4
     assert figures["maximum_revisit_gap_s"] == 0
-    assert figures["union_coverage_fraction"] == figures["ever_covered_area_fraction"] == 1.0
+    assert 1.0 - 1e-9 < figures["union_coverage_fraction"] <= 1.0
 
 
 def test_molniya_dwells_in_the_north_and_returns_to_its_meridian() -> None:
@@ -81,8 +81,8 @@ def test_molniya_dwells_in_the_north_and_returns_to_its_meridian() -> None:
     times = np.arange(0, 2 * period, 30.0)
     x, y, z = propagate(elements, times)[:, 0].T
     latitude = np.degrees(np.arctan2(z, np.hypot(x, y)))
-    share = float((latitude > 45).mean())
-    assert 0.60 < share < 0.95
+    assert float((latitude > 0).mean()) * 12 == pytest.approx(11.08, abs=0.05)  # hours, Kepler by hand
+    assert float((latitude > 45).mean()) * 12 == pytest.approx(8.35, abs=0.05)
     again = propagate(elements, np.array([0.0, 2 * period]))[:, 0]
     east = np.degrees(np.arctan2(again[:, 1], again[:, 0]) - gmst - 7.292115e-5 * np.array([0.0, 2 * period]))
     assert np.all(np.abs((east - 90 + 180) % 360 - 180) < 0.2)
