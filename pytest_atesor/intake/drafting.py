@@ -6,7 +6,7 @@ import os
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from pytest_atesor import __version__
 from pytest_atesor.bundle.clock import system_clock
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from pytest_atesor.options import Options
 
 __all__ = ["plan_input"]
+
+# Some forty thousand entries; a larger one would keep the parser busy for many seconds.
+_LARGEST_LIST_BYTES: Final = 8 * 1024 * 1024
 
 _Choice = TypeVar("_Choice", Platform, Target)
 
@@ -67,10 +70,7 @@ def _plan_list(
     config: pytest.Config,
     settings: dict[str, Json],
 ) -> Plan:
-    try:
-        data = file.path.read_bytes()
-    except OSError as error:
-        raise BadInputError(f"cannot read the package list {file.path}: {error.strerror}") from error
+    data = read_input(file.path, _LARGEST_LIST_BYTES).data
     return plan_package_list(
         parse_package_list(data, file.source),
         batch_id=_choose_batch_id(file, options),
