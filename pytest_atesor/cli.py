@@ -14,6 +14,8 @@ import click
 
 from pytest_atesor import __version__
 from pytest_atesor.commands.batch import ExtraCommand, batch, run_pytest
+from pytest_atesor.commands.resources import resources
+from pytest_atesor.commands.sweep import sweep
 from pytest_atesor.errors import AtesorError, UsageError
 from pytest_atesor.options import ENGINES, LIST
 
@@ -102,6 +104,8 @@ def _atesor() -> None:
 
 
 _atesor.add_command(batch)
+_atesor.add_command(sweep)
+_atesor.add_command(resources)
 
 
 @_atesor.command(

@@ -14,13 +14,21 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from pytest_atesor.errors import UsageError
+from pytest_atesor.errors import BadInputError, UsageError
 from pytest_atesor.option_table import LIST, MANIFEST, RERUN, RESUME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["ExtraCommand", "batch", "run_pytest", "split_extra"]
+__all__ = [
+    "ExtraCommand",
+    "batch",
+    "is_sweep",
+    "plan_arguments",
+    "run_pytest",
+    "split_extra",
+    "with_input_options",
+]
 
 _SEPARATOR: Final = "--"
 _MOST_WORKERS: Final = 999
@@ -70,7 +78,8 @@ def batch() -> None:
     """Group of the batch commands."""
 
 
-def _with_input_options(command: Callable[..., int]) -> Callable[..., int]:
+def with_input_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Give a command the input and options of a new batch."""
     options = (
         click.argument("manifest", metavar="MANIFEST"),
         click.option("--batch-id", metavar="ID", help="Name of the bundle.  [default: manifest and time]"),
@@ -99,10 +108,11 @@ def _with_input_options(command: Callable[..., int]) -> Callable[..., int]:
     MANIFEST is a batch manifest (YAML or JSON), or a package list: its path, or its bare name. `atesor batch
     resume` runs what was planned. """,
 )
-@_with_input_options
+@with_input_options
 @click.pass_context
 def _plan(context: click.Context, /, manifest: str, **flags: str | bool | None) -> int:
-    return run_pytest(["--atesor-plan-only", *_plan_arguments(manifest, flags), *context.obj])
+    _refuse_sweep(manifest)
+    return run_pytest(["--atesor-plan-only", *plan_arguments(manifest, flags), *context.obj])
 
 
 @batch.command(
@@ -112,10 +122,11 @@ def _plan(context: click.Context, /, manifest: str, **flags: str | bool | None) 
 
     MANIFEST is a batch manifest (YAML or JSON), or a package list: its path, or its bare name. """,
 )
-@_with_input_options
+@with_input_options
 @click.pass_context
 def _run(context: click.Context, /, manifest: str, **flags: str | bool | None) -> int:
-    return run_pytest([*_plan_arguments(manifest, flags), *context.obj])
+    _refuse_sweep(manifest)
+    return run_pytest([*plan_arguments(manifest, flags), *context.obj])
 
 
 @batch.command(
@@ -171,7 +182,19 @@ def _rerun(
     return run_pytest([*arguments, *context.obj])
 
 
-def _plan_arguments(source: str, flags: dict[str, str | bool | None]) -> list[str]:
+def is_sweep(source: str) -> bool:
+    """Say whether a file is a sweep; what cannot be read is none, and pytest tells why."""
+    from pytest_atesor.bundle.inputs import read_input  # noqa: PLC0415 - `atesor --help` must not wait for it
+    from pytest_atesor.core.sweep import has_sweep  # noqa: PLC0415 - the same
+
+    try:
+        return Path(source).is_file() and has_sweep(read_input(Path(source)))
+    except BadInputError:
+        return False
+
+
+def plan_arguments(source: str, flags: dict[str, str | bool | None]) -> list[str]:
+    """Return pytest's arguments for a new batch of ``source``. Raises UsageError."""
     from pytest_atesor.intake.request import is_package_list  # noqa: PLC0415 - imports pytest's world
 
     if (Path(source) / _PLAN).is_file():
@@ -189,6 +212,11 @@ def _plan_arguments(source: str, flags: dict[str, str | bool | None]) -> list[st
         elif value:
             arguments.append(flag)
     return arguments
+
+
+def _refuse_sweep(source: str) -> None:
+    if is_sweep(source):
+        raise BadInputError(f"{source} is a sweep, not a batch manifest; run it with `atesor sweep run`")
 
 
 def _reopen_arguments(bundle: str, workers: str | None) -> list[str]:

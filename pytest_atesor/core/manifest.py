@@ -14,7 +14,7 @@ from pytest_atesor.core.runspec import Imports, Kind, RunSpec, parse_runspec
 from pytest_atesor.core.schema import check_schema, locate
 from pytest_atesor.errors import BadInputError
 
-__all__ = ["Manifest", "ManifestCase", "PlanFacts", "parse_manifest", "plan_manifest"]
+__all__ = ["Manifest", "ManifestCase", "PlanFacts", "parse_manifest", "plan_case", "plan_manifest"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +100,7 @@ def plan_manifest(
         file = replace(describe_input(text.path, text.data), role="runspec")
         files.append(replace(file, imports=imports.imports_of(document, text.path)))
         runspec = parse_runspec(imports.resolve(document, text.path), text.path, kinds)
-        cases.append(_plan_case(listed.label, case_id, runspec, text.path))
+        cases.append(plan_case(listed.label, case_id, runspec, text.path))
     return Plan(
         batch_id=facts.batch_id,
         kind=BatchKind.MANIFEST,
@@ -117,7 +117,11 @@ def plan_manifest(
     )
 
 
-def _plan_case(label: str, case_id: str, runspec: RunSpec, where: str) -> Case:
+def plan_case(label: str, case_id: str, runspec: RunSpec, where: str) -> Case:
+    """Return the case that a RunSpec becomes.
+
+    Raises BadInputError for a word that cannot be a mark.
+    """
     traits = runspec.kind.describe(runspec.body)
     words: list[tuple[JsonPath, str]] = [(("tags", index), tag) for index, tag in enumerate(runspec.tags)]
     words += [((runspec.kind.name, *path), word) for path, word in traits.mark_words]
@@ -142,6 +146,8 @@ def _plan_case(label: str, case_id: str, runspec: RunSpec, where: str) -> Case:
 def _refuse_others(document: Document, where: str) -> None:
     value = document.value
     if isinstance(value, dict) and "batch" not in value:
+        if "sweep" in value:
+            raise BadInputError(f"{where} is a sweep, not a batch manifest; run it with `atesor sweep run`")
         if "packages" in value:
             raise BadInputError(
                 f"{where} is a package list, not a batch manifest; run it with --list or --atesor-list"

@@ -5,7 +5,7 @@ and everything after that is shared. Timeouts are seconds.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum, unique
 from typing import Final
 
@@ -59,8 +59,8 @@ class BatchKind(StrEnum):
 class InputFile:
     """One file that the plan was made from: the path as shown to the user and the SHA-256 of its bytes.
 
-    ``role`` is "package_list", "manifest", "runspec" or "import"; ``imports`` are the paths of the fragments
-    that the file itself asks for.
+    ``role`` is "package_list", "manifest", "sweep", "runspec" or "import"; ``imports`` are the fragments
+    (their paths) that the file itself asks for.
     """
 
     path: str
@@ -76,7 +76,7 @@ class Case:
     ``case_id`` is unique in the plan and safe as one path component; ``label`` is what the user wrote and
     what the item is called. ``kind`` names the runner ("port", "command", …) and ``spec`` is that kind's
     RunSpec body. ``derived_name`` excludes: two cases that share it never run at the same time. ``marks``
-    become pytest marks.
+    become pytest marks; ``parameters`` are the values that a sweep gave it, by dotted path.
     """
 
     case_id: str
@@ -86,6 +86,7 @@ class Case:
     timeout_s: int
     derived_name: str
     marks: tuple[str, ...] = ()
+    parameters: Mapping[str, Json] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

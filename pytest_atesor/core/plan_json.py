@@ -99,6 +99,7 @@ def _dump_case(case: Case) -> dict[str, Json]:
         "marks": list(case.marks),
         "runspec": f"cases/{case.case_id}/runspec.json",
         "spec": dict(case.spec),
+        **({"parameters": dict(case.parameters)} if case.parameters else {}),
     }
 
 
@@ -138,6 +139,7 @@ def _build_case(value: Mapping[str, Json]) -> Case:
         timeout_s=timeout_s,
         derived_name=read_text(value, "derived_name"),
         marks=read_texts(value, "marks"),
+        parameters=_read_object(value.get("parameters", {})),
     )
 
 

@@ -167,7 +167,7 @@ def _refuse_groups(document: Document, where: str) -> None:
     if "sweep" in value or version.startswith("sweep"):
         raise BadInputError(
             f"{where} is a sweep: a batch takes single-run RunSpecs; "
-            "run sweeps by themselves, or list their variants"
+            "run it by itself with `atesor sweep run`, or list its variants"
         )
     if "batch" in value or version.startswith("batch"):
         raise BadInputError(

@@ -69,14 +69,14 @@ def pick_field(evidence: Json, path: str) -> Json | Missing:
 def summarize(ledger: Ledger, values: Mapping[str, Mapping[str, Json | Missing]]) -> tuple[SummaryRow, ...]:
     """Return one row per planned case, in plan order.
 
-    ``values`` maps case ids to the fields of their evidence.
+    ``values`` maps case ids to the fields of their evidence; what a sweep set cannot be claimed otherwise.
     """
     return tuple(
         SummaryRow(
             case=case,
             outcome=describe_outcome(ledger.state(case.case_id)),
             attempts=len(ledger.attempts(case.case_id)),
-            values=values.get(case.case_id, {}),
+            values={**values.get(case.case_id, {}), **case.parameters},
         )
         for case in ledger.plan.cases
     )

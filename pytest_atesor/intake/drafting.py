@@ -18,6 +18,7 @@ from pytest_atesor.core.plan import Platform, Target
 from pytest_atesor.core.planning import describe_input, plan_package_list
 from pytest_atesor.core.selection import select_names
 from pytest_atesor.core.shards import cut_shard
+from pytest_atesor.core.sweep import has_sweep, plan_sweep
 from pytest_atesor.errors import BadInputError, UsageError
 from pytest_atesor.work.kinds import gather_kinds
 from pytest_atesor.work.worker import show_path
@@ -31,11 +32,9 @@ if TYPE_CHECKING:
     from pytest_atesor.intake.request import ListFile
     from pytest_atesor.options import Options
 
-__all__ = ["plan_input"]
+__all__ = ["plan_input", "settle_output_root"]
 
-# Some forty thousand entries; a larger one would keep the parser busy for many seconds.
-_LARGEST_LIST_BYTES: Final = 8 * 1024 * 1024
-
+_SWEEPS: Final = "runs/sweeps"
 _Choice = TypeVar("_Choice", Platform, Target)
 
 
@@ -63,6 +62,17 @@ def plan_input(
     return replace(plan, write_csv=plan.write_csv or options.write_csv)
 
 
+def settle_output_root(file: ListFile, options: Options, rootdir: Path) -> Options:
+    """Return the options with the directory of sweeps' bundles where a sweep runs and nothing else was said.
+
+    Raises BadInputError when the input cannot be read.
+    """
+    is_default = "output-root" not in options.given and options.output_root == rootdir / "runs/batches"
+    if not (is_default and file.is_manifest and has_sweep(read_input(Path(show_path(file.path))))):
+        return options
+    return replace(options, output_root=rootdir / _SWEEPS)
+
+
 def _plan_list(
     file: ListFile,
     names: tuple[str, ...],
@@ -70,7 +80,10 @@ def _plan_list(
     config: pytest.Config,
     settings: dict[str, Json],
 ) -> Plan:
-    data = read_input(file.path, _LARGEST_LIST_BYTES).data
+    try:
+        data = file.path.read_bytes()
+    except OSError as error:
+        raise BadInputError(f"cannot read the package list {file.path}: {error.strerror}") from error
     return plan_package_list(
         parse_package_list(data, file.source),
         batch_id=_choose_batch_id(file, options),
@@ -105,7 +118,9 @@ def _plan_manifest(
         settings=settings,
         created_at=system_clock().now(),
     )
-    whole = plan_manifest(read_input(shown), TreeReader(shown, profiles), gather_kinds(config), facts)
+    source = read_input(shown)
+    parse = plan_sweep if has_sweep(source) else plan_manifest
+    whole = parse(source, TreeReader(shown, profiles), gather_kinds(config), facts)
     chosen = select_names([case.label for case in whole.cases], names, file.source)
     cut = cut_shard(len(chosen), options.shard)
     cases = tuple(whole.cases[index] for index in chosen[cut.start : cut.stop])

@@ -26,7 +26,7 @@ from pytest_atesor.control.history import History
 from pytest_atesor.core.limits import share_memory
 from pytest_atesor.core.plan import Target
 from pytest_atesor.errors import SetupError, UsageError
-from pytest_atesor.intake.drafting import plan_input
+from pytest_atesor.intake.drafting import plan_input, settle_output_root
 from pytest_atesor.intake.leasing import clear_slot, lease_slots, reap_strays
 from pytest_atesor.intake.reopening import freeze_options, list_cases, read_frozen, reopen
 from pytest_atesor.intake.request import find_list_file, find_request
@@ -91,6 +91,7 @@ def make_draft(config: pytest.Config, environ: Mapping[str, str]) -> Draft | Non
     )
     _refuse_set_up_only(config)
     workers = count_workers(config)
+    options = settle_output_root(file, options, config.rootpath)
     plan = plan_input(file, (*request.names, *options.only), options, config, workers)
     draft = _make_draft(plan, options, workers, config)
     if not config.option.collectonly:

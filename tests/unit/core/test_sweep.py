@@ -1,0 +1,138 @@
+import pytest
+
+from pytest_atesor.core import sweep as sweeps
+from pytest_atesor.core.inputs import InputText
+from pytest_atesor.core.manifest import PlanFacts
+from pytest_atesor.core.plan import BatchKind, Plan, Platform, Target
+from pytest_atesor.core.plan_json import format_plan, parse_versioned_plan
+from pytest_atesor.core.runspec_kinds import BUILT_IN_KINDS
+from pytest_atesor.core.sweep import plan_sweep
+from pytest_atesor.errors import BadInputError
+
+BASE = (
+    "schema_version: runspec_v1\nkind: command\ntimeout_seconds: 9\n"
+    "command: {argv: [run, a], env: {SIZE: '1', level: low}}\n"
+)
+
+
+class OneBase:
+    """An InputReader with one base RunSpec."""
+
+    def read_case(self, path: str) -> InputText:
+        return InputText(path=path, identity=path, data=BASE.encode())
+
+    def read_import(self, path: str) -> InputText:
+        raise BadInputError(f"{path} does not exist; check the path")
+
+
+def plan(axes: str, more: str = "") -> Plan:
+    text = f"schema_version: sweep_v1\nsweep:\n  base: b.yaml\n  axes: {axes}\n{more}"
+    facts = PlanFacts(
+        batch_id="s-1",
+        name="s",
+        platform=Platform.DEBIAN,
+        target=Target.QEMU,
+        settings={},
+        created_at="2026-01-02T03:04:05Z",
+    )
+    return plan_sweep(
+        InputText(path="s.yaml", identity="s", data=text.encode()), OneBase(), BUILT_IN_KINDS, facts
+    )
+
+
+SIZES = "{parameter: command.env.SIZE, range: {start: 1, stop: 3, step: 1}, as_text: true}"
+LEVELS = "{parameter: command.env.level, values: [low, high]}"
+
+
+def test_a_product_has_the_last_axis_fastest_and_exclusions_are_left_out() -> None:
+    made = plan(
+        f"[{SIZES}, {LEVELS}]",
+        "  exclude: [{command.env.SIZE: '2'}, {command.env.SIZE: '3', command.env.level: low}]",
+    )
+    assert made.kind is BatchKind.SWEEP
+    assert [case.case_id for case in made.cases] == [
+        "SIZE-1_level-low",
+        "SIZE-1_level-high",
+        "SIZE-3_level-high",
+    ]
+    assert made.cases[2].spec["env"] == {"SIZE": "3", "level": "high"}
+    assert made.cases[2].parameters == {"command.env.SIZE": "3", "command.env.level": "high"}
+    assert made.summary_fields == ("command.env.SIZE", "command.env.level")
+
+
+def test_zip_pairs_the_axes() -> None:
+    made = plan(f"[{{parameter: timeout_seconds, values: [5, 6]}}, {LEVELS}]", "  mode: zip")
+    assert [(case.timeout_s, case.label) for case in made.cases] == [
+        (5, "timeout_seconds-5_level-low"),
+        (6, "timeout_seconds-6_level-high"),
+    ]
+
+
+def test_a_range_of_decimals_has_no_binary_noise() -> None:
+    axis = "[{parameter: command.env.SIZE, range: {start: 0.1, stop: 0.3, step: 0.1}, as_text: true}]"
+    assert [case.label for case in plan(axis).cases] == ["SIZE-0.1", "SIZE-0.2", "SIZE-0.3"]
+
+
+def test_values_that_look_the_same_in_a_file_name_get_unique_stable_labels() -> None:
+    axis = "[{parameter: command.argv.1, values: [a/b, a b, A-b, c]}]"
+    labels = [case.label for case in plan(axis).cases]
+    assert len({label.casefold() for label in labels}) == len(labels)
+    assert labels == [case.label for case in plan(axis).cases]
+    assert labels[3] == "1-c"
+    assert all("/" not in label and " " not in label for label in labels)
+
+
+def test_a_plan_of_a_sweep_survives_the_disk() -> None:
+    made = plan(f"[{LEVELS}]")
+    assert parse_versioned_plan(format_plan(made), "p").plan == made
+
+
+BAD = {
+    "unknown path": (
+        "[{parameter: command.env.SIZ, values: ['1']}]",
+        "",
+        "no 'SIZ' there; did you mean \"SIZE\"?",
+    ),
+    "index": ("[{parameter: command.argv.7, values: ['1']}]", "", "'7' is no index of a list of 2"),
+    "fixed": ("[{parameter: kind, values: [port]}]", "", '"kind" cannot be swept'),
+    "overlap": (f"[{LEVELS}, {{parameter: command.env, values: [{{}}]}}]", "", "set the same value"),
+    "twice": ("[{parameter: command.env.SIZE, values: ['1', '1']}]", "", "stands twice"),
+    "neither": ("[{parameter: command.env.SIZE}]", "", "an axis has values or a range; give one"),
+    "step": (
+        "[{parameter: timeout_seconds, range: {start: 1, stop: 3, step: 0}}]",
+        "",
+        "step 0 does not lead",
+    ),
+    "endless": (
+        "[{parameter: timeout_seconds, range: {start: 0, stop: 99999999, step: 1}}]",
+        "",
+        "more than 10000",
+    ),
+    "zip": (f"[{SIZES}, {LEVELS}]", "  mode: zip", "zip needs axes of one length, and they have [3, 2]"),
+    "no axis": (f"[{LEVELS}]", "  exclude: [{SIZE: '1'}]", '"SIZE" is no axis'),
+    "no value": (f"[{LEVELS}]", "  exclude: [{command.env.level: mid}]", '"mid" is no value of that axis'),
+    "all excluded": (
+        "[{parameter: command.env.level, values: [low]}]",
+        "  exclude: [{command.env.level: low}]",
+        "every combination",
+    ),
+    "wrong value": ("[{parameter: command.env.SIZE, values: [1]}]", "", "s.yaml, line 4"),
+    "duplicate key": (f"[{LEVELS}]", "  base: c.yaml", "the key stands twice"),
+    "unquoted": ("[{parameter: command.env.level, values: [no]}]", "", "quote it"),
+}
+
+
+@pytest.mark.parametrize(("axes", "more", "said"), BAD.values(), ids=BAD)
+def test_a_bad_sweep_is_refused_in_one_line(axes: str, more: str, said: str) -> None:
+    with pytest.raises(BadInputError) as caught:
+        plan(axes, more)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_too_many_combinations_are_refused_before_they_are_made() -> None:
+    axis = "{parameter: command.argv.%d, range: {start: 1, stop: 9000, step: 1}, as_text: true}"
+    with pytest.raises(
+        BadInputError, match=f"81000000 combinations; a sweep has at most {sweeps.MOST_CASES}"
+    ):
+        plan(f"[{axis % 0}, {axis % 1}]")
