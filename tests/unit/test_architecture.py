@@ -82,7 +82,8 @@ def room_of(module: Path) -> str:
 
 def rooms(imported: Import) -> str | None:
     parts = imported.target.split(".")
-    return parts[1] if parts[0] == "pytest_atesor" and len(parts) > 1 else None
+    is_room = parts[0] == "pytest_atesor" and len(parts) > 1 and not parts[1].startswith("__")
+    return parts[1] if is_room else None
 
 
 IMPORTS = [imported for module in MODULES for imported in imports_of(module)]
