@@ -92,4 +92,4 @@ def test_without_the_plugin_its_batch_is_refused(lab: Lab) -> None:
     assert "the plan has cases of kind 'sum', which no plugin here brings" in run.err
     run = lab.batch("plan", "m.json")
     assert run.code == 1
-    assert 'good.json, kind: unknown kind "sum"; known kinds are command, port' in run.err
+    assert 'good.json, kind: unknown kind "sum"; known kinds are command, coverage, port' in run.err

@@ -67,7 +67,7 @@ def test_a_command_says_how_to_run_any_program() -> None:
         ),
         pytest.param(
             HEAD + "kind: zzz\n",
-            'c.yaml, line 2, kind: unknown kind "zzz"; known kinds are command, port',
+            'c.yaml, line 2, kind: unknown kind "zzz"; known kinds are command, coverage, port',
             id="kind-far",
         ),
         pytest.param(
