@@ -350,6 +350,8 @@ def _expand_only(value: _Value, *, directory: Path) -> tuple[str, ...]:
     if not value.text.startswith("@"):
         return (value.text,)
     path = directory / value.text[1:]
+    if path.exists() and not path.is_file():
+        raise UsageError(f"cannot read the names in {path}, from {value.origin}: no regular file; name one")
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:

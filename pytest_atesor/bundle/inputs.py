@@ -51,15 +51,15 @@ class TreeReader:
         return os.path.join(self._directories[directory], name)  # noqa: PTH118 - the same
 
 
-def read_input(path: Path) -> InputText:
-    """Return a file that a user named. Raises BadInputError when it is none, or has more than 64 MiB."""
+def read_input(path: Path, largest_bytes: int = _LARGEST_BYTES) -> InputText:
+    """Return a file that a user named. Raises BadInputError when it is none, or is too large."""
     try:
-        return _read(path, os.path.realpath(path))
+        return _read(path, os.path.realpath(path), largest_bytes)
     except ValueError:
         raise BadInputError(f"{str(path)!a} is no path; check it") from None
 
 
-def _read(path: Path | str, identity: str) -> InputText:
+def _read(path: Path | str, identity: str, largest_bytes: int = _LARGEST_BYTES) -> InputText:
     try:
         # Not to be waited for: a pipe or device in place of a file is refused, not read.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -68,9 +68,9 @@ def _read(path: Path | str, identity: str) -> InputText:
             os.close(descriptor)
             raise BadInputError(f"{path} is no file; name a file")
         with os.fdopen(descriptor, "rb") as file:
-            if status.st_size > _LARGEST_BYTES:
+            if status.st_size > largest_bytes:
                 raise BadInputError(
-                    f"{path} has {status.st_size} bytes; an input has at most {_LARGEST_BYTES}"
+                    f"{path} has {status.st_size} bytes; an input has at most {largest_bytes}"
                 )
             data = file.read()
     except FileNotFoundError:

@@ -69,6 +69,15 @@ class ProcessBook:
             with contextlib.suppress(psutil.Error):
                 process.kill()
 
+    def find_stopped(self) -> list[str]:
+        """Return the workers that a signal has stopped and none has let go on."""
+        stopped = []
+        for worker, process in list(self._processes.items()):
+            with contextlib.suppress(psutil.Error):
+                if process.status() == psutil.STATUS_STOPPED:
+                    stopped.append(worker)
+        return stopped
+
     def send(self, number: int) -> None:
         """Send a signal to every worker; psutil checks that the process is still the same one."""
         for process in list(self._processes.values()):

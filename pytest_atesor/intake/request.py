@@ -174,6 +174,8 @@ def _claim(argument: str, config: pytest.Config) -> tuple[ListFile | None, str]:
         if Path(text).parent == Path("packages"):
             return find_list_file(Path(text).stem, rootdir=config.rootpath, directory=directory), name
         raise BadInputError(f"no package list at {text!r} ({path}); check the path")
+    if not path.is_file() and (not path.is_dir() or _stands_in_packages(path, config.rootpath)):
+        raise BadInputError(f"the package list {text!r} ({path}) is no regular file; name a file")
     if path.is_file() and (_stands_in_packages(path, config.rootpath) or _has_sign(path, _LIST_SIGNS)):
         return _describe(path, config.rootpath), name
     return None, name
@@ -184,6 +186,8 @@ def _stands_in_packages(path: Path, rootdir: Path) -> bool:
 
 
 def _has_sign(path: Path, signs: tuple[bytes, ...]) -> bool:
+    if not path.is_file():
+        return False
     try:
         with path.open("rb") as file:
             head = file.read(_SNIFF_BYTES)

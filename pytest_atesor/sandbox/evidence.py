@@ -6,6 +6,8 @@ its control group, the file system's. Nothing here judges; see :mod:`pytest_ates
 
 import shutil
 import subprocess
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -25,10 +27,17 @@ done
 true
 """
 _PATIENCE_S: Final = 30.0
+_DYING_S: Final = 1.0
 
 
-def read_evidence(engine: Engine, name: str, state_directory: Path) -> Evidence:
-    """Return the evidence of a sandbox. Raises nothing: an engine that does not answer is evidence too."""
+def read_evidence(
+    engine: Engine, name: str, state_directory: Path, wait: Callable[[float], None] = time.sleep
+) -> Evidence:
+    """Return the evidence of a sandbox. Raises nothing: an engine that does not answer is evidence too.
+
+    A sandbox that starts no program is asked once more after ``wait`` has taken a second: what a killed
+    build started may still be dying, and holds its process limit until then.
+    """
     try:
         found = engine.state(name)
     except (SandboxError, SetupError) as error:
@@ -41,6 +50,9 @@ def read_evidence(engine: Engine, name: str, state_directory: Path) -> Evidence:
             return Evidence(state="stopped", oom_kills=1)
         return evidence
     figures = _probe(engine, name)
+    if figures is None:
+        wait(_DYING_S)
+        figures = _probe(engine, name)
     if figures is None:
         stuck = not can_start_programs(engine, name)
         return Evidence(state="stuck" if stuck else "running", has_network=_has_network())

@@ -1,5 +1,6 @@
 """What cannot run is refused before anything is created: one line, the right exit code."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -180,3 +181,38 @@ def test_a_missing_engine_is_one_line_before_any_case(
     assert engine.replace("auto", "docker") in line
     assert not (rootdir / "runs").exists()
     assert not (rootdir / "output").exists()
+
+
+PIPES = {
+    "list as an option": (["--atesor-list=packages/pipe.json"], 1),
+    "list as an argument": (["packages/pipe.json"], 1),
+    "directory as an argument": (["packages/folder.json"], 1),
+    "names": (["--atesor-list=good", "--atesor-only=@packages/pipe.json"], 2),
+}
+
+
+@pytest.mark.parametrize(("arguments", "code"), PIPES.values(), ids=PIPES.keys())
+def test_what_is_no_regular_file_is_refused_and_not_waited_for(
+    rootdir: Path,
+    pytester: pytest.Pytester,
+    capfd: pytest.CaptureFixture[str],
+    arguments: list[str],
+    code: int,
+) -> None:
+    os.mkfifo(rootdir / "packages" / "pipe.json")
+    (rootdir / "packages" / "folder.json").mkdir()
+    result = run_inside(pytester, capfd, *arguments)
+    assert result.code == code
+    (line,) = result.err.splitlines()
+    assert line.startswith("atesor: error: ")
+    assert ".json" in line
+
+
+def test_a_huge_list_is_refused_before_it_is_parsed(
+    rootdir: Path, pytester: pytest.Pytester, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (rootdir / "packages" / "huge.json").write_text(GOOD + " " * (8 * 1024 * 1024))
+    result = run_inside(pytester, capfd, "--atesor-list=huge")
+    assert result.code == 1
+    (line,) = result.err.splitlines()
+    assert "an input has at most 8388608" in line

@@ -123,3 +123,30 @@ def test_a_process_that_dies_before_its_first_word_is_replaced(lab: Lab, deaths:
     assert (lab.root / f"dead-{deaths - 1}").exists()
     assert run.code == 0, run.out + run.err
     assert {case["status"] for case in lab.results()["cases"]} == {"PASS"}
+
+
+STOPS = {
+    "while a case runs": ("stop-worker", "FAIL"),
+    "after its last case": ("pass", "PASS"),
+}
+
+
+@pytest.mark.parametrize(("verb", "status"), STOPS.values(), ids=STOPS.keys())
+def test_a_worker_that_stands_still_does_not_hold_the_batch(lab: Lab, verb: str, status: str) -> None:
+    (lab.root / "stopper.py").write_text(
+        "import os, pathlib, signal\n"
+        "def pytest_sessionfinish(session):\n"
+        "    if hasattr(session.config, 'workerinput'):\n"
+        "        try:\n"
+        "            pathlib.Path('stopped').touch(exist_ok=False)\n"
+        "        except FileExistsError:\n"
+        "            return\n"
+        "        os.kill(os.getpid(), signal.SIGSTOP)\n"
+    )
+    more = ["-pstopper"] if verb == "pass" else []
+    lab.write_list("still", {"a": verb, "b": "pass"})
+    run = lab.run("--atesor-list", "still", "-n1", *more, PYTHONPATH=str(lab.root))
+    assert run.code == 1, run.out + run.err
+    assert "died" in run.out
+    cases = {case["label"]: case["status"] for case in lab.results()["cases"]}
+    assert cases == {"a": status, "b": "PASS"}

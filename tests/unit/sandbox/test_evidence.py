@@ -62,6 +62,19 @@ def test_a_sandbox_that_starts_nothing_is_stuck(tmp_path: Path) -> None:
     assert read_evidence(engine_with(ALIVE, says="exit 126"), "box", tmp_path).state == "stuck"
 
 
+def test_a_sandbox_whose_last_processes_are_still_dying_is_asked_again(tmp_path: Path) -> None:
+    freed = tmp_path / "freed"
+    engine = engine_with(ALIVE, says=f"test -e '{freed}' && printf 'free 70\\n'")
+    waits: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        freed.touch()
+
+    evidence = read_evidence(engine, "box", tmp_path, wait)
+    assert (evidence.state, evidence.free_bytes, waits) == ("running", 70, [1.0])
+
+
 def test_without_a_sandbox_the_machine_is_asked(tmp_path: Path) -> None:
     before = count_oom_kills()
     evidence = read_machine_evidence(tmp_path, before - 1)
