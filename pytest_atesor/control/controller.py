@@ -21,7 +21,6 @@ from pytest_atesor.control.live import LiveReport
 from pytest_atesor.control.scheduler import FenceScheduling
 from pytest_atesor.control.session import BatchSession
 from pytest_atesor.control.signals import signals_blocked
-from pytest_atesor.control.watch import StoppedWorkers
 from pytest_atesor.core.attempt_json import load_attempt
 from pytest_atesor.core.outcome import Cause, Status
 from pytest_atesor.work.collection import BEGUN_ATTRIBUTE, FENCE_NAME, RECORD_ATTRIBUTE
@@ -46,7 +45,12 @@ class Controller:
     def __init__(self, config: pytest.Config, batch: Batch) -> None:
         self._config = config
         self._batch = batch
-        self._live = LiveReport(config, batch.bundle.ledger)
+        self._live = LiveReport(
+            config,
+            batch.bundle.ledger,
+            expected=batch.history.expect(),
+            workers=max(1, batch.workers),
+        )
         self._failed_before: dict[str, bool] = {}
         self._reported: set[str] = set()
         self.session = BatchSession(batch.bundle, self, batch.clock)
@@ -162,6 +166,7 @@ class Controller:
             self._live.cases_skipped(rest, self.session.skip_reason(rest[0]))
         for case in rest:
             self._publish(case, None)
+        self._live.stop_region()
         code = self.session.finish()
         self._batch.history.save()
         if exitstatus != pytest.ExitCode.INTERNAL_ERROR:
@@ -185,6 +190,11 @@ class Controller:
     def pytest_terminal_summary(self) -> None:
         """Print the table, the counts and the pass rate."""
         self._live.summary(self.session.defects, self._batch.history.warnings)
+
+    @pytest.hookimpl(optionalhook=True, trylast=True)
+    def pytest_xdist_node_collection_finished(self) -> None:
+        """Count the workers that are ready, for the terminal."""
+        self._live.worker_ready()
 
     # Reports that no worker makes.
 
@@ -272,13 +282,9 @@ class XdistHooks:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self) -> Generator[None, object, object]:
-        """Turn the death of a replacement at its very start into an end of the batch; xdist would crash.
-
-        Workers that were stopped and never go on are killed meanwhile.
-        """
+        """Turn the death of a replacement at its very start into an end of the batch; xdist would crash."""
         try:
-            with StoppedWorkers(self._batch.crew.processes):
-                return (yield)
+            return (yield)
         except EOFError as error:
             raise pytest.exit.Exception(f"atesor: error: {self._give_up(error)}", returncode=1) from error
 

@@ -8,9 +8,11 @@ twice.
 from __future__ import annotations
 
 import contextlib
+import os
 import shlex
 from typing import TYPE_CHECKING, Any, Final
 
+from pytest_atesor.control.region import Region, has_region
 from pytest_atesor.core.ledger import NotStarted, Running
 from pytest_atesor.core.outcome import Status
 from pytest_atesor.core.plan import BatchKind
@@ -18,7 +20,7 @@ from pytest_atesor.reports.events import format_ended, format_retried, format_sk
 from pytest_atesor.work.collection import RECORD_ATTRIBUTE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import pytest
 
@@ -40,11 +42,15 @@ _LETTERS: Final = {
 class LiveReport:
     """Writes to pytest's terminal reporter, if there is one; that the terminal went away is no error."""
 
-    def __init__(self, config: pytest.Config, ledger: Ledger) -> None:
+    def __init__(
+        self, config: pytest.Config, ledger: Ledger, *, expected: Mapping[str, float], workers: int
+    ) -> None:
         self._config = config
         self._ledger = ledger
         self._is_summary = False
+        self._region = Region(expected, workers)
         self._ended = 0
+        self._awaited = workers
         self._total = 0
         self._known: dict[str, Status] = {}
 
@@ -61,17 +67,31 @@ class LiveReport:
         terminal = self._terminal
         if terminal is not None and self._shows_lines:
             terminal.showfspath = False
+            if has_region(self._config, os.environ):
+                self._region.open()
+
+    def worker_ready(self) -> None:
+        """Learn that a worker collected; until all have, xdist rewrites a line of its own."""
+        self._awaited -= 1
+
+    def stop_region(self) -> None:
+        """Give the terminal back to pytest."""
+        self._region.stop()
 
     def case_started(self, case: Case, slot: str, attempt_id: str) -> None:
         """Show that an attempt began."""
         if self._shows_lines:
+            self._region.start(slot, case.case_id, case.label, self._open_ids())
+            self._show_region()
             self._write(format_started(slot, case.label, attempt_id=attempt_id))
 
     def case_ended(self, case: Case, record: AttemptRecord) -> None:
         """Show how an attempt ended."""
         self._ended += 1
+        self._region.end(case.case_id, record.status)
         if self._shows_lines:
             self._total = self._total or self._count_open() + 1
+            self._show_region()
             self._write(format_ended(record, case.label, done=self._ended, total=self._total))
 
     def case_retried(self, case: Case, record: AttemptRecord) -> None:
@@ -136,16 +156,33 @@ class LiveReport:
     def _terminal(self) -> Any:  # noqa: ANN401 - pytest's reporter has no public type
         return self._config.pluginmanager.getplugin("terminalreporter")
 
+    def _show_region(self) -> None:
+        has_workers = self._config.pluginmanager.hasplugin("dsession")
+        if self._region.is_due and not (has_workers and self._awaited > 0):
+            self._terminal.write_line("")
+            self._region.show()
+
     def _count_open(self) -> int:
         """Return how many selected cases have not ended since; those of an earlier session are no news."""
+        return len(self._open_ids())
+
+    def _open_ids(self) -> set[str]:
         states = self._ledger.states()
-        return sum(isinstance(states[case.case_id], NotStarted | Running) for case in self._ledger.selected)
+        return {
+            case.case_id
+            for case in self._ledger.selected
+            if isinstance(states[case.case_id], NotStarted | Running)
+        }
 
     def _write(self, line: str) -> None:
+        if self._region.say(line):
+            return
         terminal = self._terminal
         # Without xdist a case is tried again while pytest captures what is written.
         capture = self._config.pluginmanager.getplugin("capturemanager")
         if terminal is not None:
             visibly = capture.global_and_fixture_disabled() if capture else contextlib.nullcontext()
             with visibly, contextlib.suppress(OSError):
+                if self._region.is_due:
+                    terminal.write_line("")  # xdist left the cursor behind its count of workers
                 terminal.write_line(line)
