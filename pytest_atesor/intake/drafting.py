@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 __all__ = ["plan_input", "settle_output_root"]
 
+# Some forty thousand entries; a larger one would keep the parser busy for many seconds.
+_LARGEST_LIST_BYTES: Final = 8 * 1024 * 1024
+
 _SWEEPS: Final = "runs/sweeps"
 _Choice = TypeVar("_Choice", Platform, Target)
 
@@ -80,10 +83,7 @@ def _plan_list(
     config: pytest.Config,
     settings: dict[str, Json],
 ) -> Plan:
-    try:
-        data = file.path.read_bytes()
-    except OSError as error:
-        raise BadInputError(f"cannot read the package list {file.path}: {error.strerror}") from error
+    data = read_input(file.path, _LARGEST_LIST_BYTES).data
     return plan_package_list(
         parse_package_list(data, file.source),
         batch_id=_choose_batch_id(file, options),
