@@ -21,6 +21,7 @@ from pytest_atesor.control.live import LiveReport
 from pytest_atesor.control.scheduler import FenceScheduling
 from pytest_atesor.control.session import BatchSession
 from pytest_atesor.control.signals import signals_blocked
+from pytest_atesor.control.watch import StoppedWorkers
 from pytest_atesor.core.attempt_json import load_attempt
 from pytest_atesor.core.outcome import Cause, Status
 from pytest_atesor.work.collection import BEGUN_ATTRIBUTE, FENCE_NAME, RECORD_ATTRIBUTE
@@ -282,9 +283,13 @@ class XdistHooks:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self) -> Generator[None, object, object]:
-        """Turn the death of a replacement at its very start into an end of the batch; xdist would crash."""
+        """Turn the death of a replacement at its very start into an end of the batch; xdist would crash.
+
+        Workers that were stopped and never go on are killed meanwhile.
+        """
         try:
-            return (yield)
+            with StoppedWorkers(self._batch.crew.processes):
+                return (yield)
         except EOFError as error:
             raise pytest.exit.Exception(f"atesor: error: {self._give_up(error)}", returncode=1) from error
 
