@@ -14,7 +14,7 @@ from pytest_atesor.core.plan import BatchKind
 from pytest_atesor.core.summary import SummaryRow, summarize
 from pytest_atesor.core.text import sanitize_line
 
-__all__ = ["format_headline", "format_report", "format_table"]
+__all__ = ["format_headline", "format_percent", "format_report", "format_table"]
 
 _STYLES: Final = {
     Status.PASS: "green",
@@ -61,7 +61,7 @@ def format_headline(counts: Counts, noun: str = "package") -> str:
         lines.append(f"pass rate: none, no {noun} ran")
     else:
         lines.append(
-            f"pass rate {passed}/{counts.ran} = {_percent(passed, counts.ran)} %, verified passes only"
+            f"pass rate {passed}/{counts.ran} = {format_percent(passed, counts.ran)} %, verified passes only"
         )
     if counts.environment:
         lines.append(
@@ -148,7 +148,7 @@ def _cells(
     )
 
 
-def _percent(part: int, whole: int) -> str:
+def format_percent(part: int, whole: int) -> str:
     """Return a percentage with one decimal that says 100.0 only for all and 0.0 only for none."""
     rounded = f"{100 * part / whole:.1f}"
     if part < whole and rounded == "100.0":
