@@ -133,8 +133,9 @@ class LiveReport:
         self._known[nodeid] = record.status if record is not None else Status.SKIPPED
 
     def summary(self, defects: Sequence[str], warnings: Sequence[str] = ()) -> None:
-        """Print the table of all selected cases, the counts, the pass rate, and what went wrong besides."""
-        from pytest_atesor.reports.table import format_report  # noqa: PLC0415 - rich, for the end only
+        """Print the table of all selected cases, the counts, the pass rate, the causes, and other defects."""
+        from pytest_atesor.reports.causes import format_causes  # noqa: PLC0415 - rich, for the end only
+        from pytest_atesor.reports.table import format_report  # noqa: PLC0415 - the same
 
         self._is_summary = True
         terminal = self._terminal
@@ -145,7 +146,8 @@ class LiveReport:
             terminal.write_sep("=", "packages" if is_list else "cases")
             writer = self._config.get_terminal_writer()
             report = format_report(self._ledger, width=writer.fullwidth, color=writer.hasmarkup)
-            for line in report.split("\n"):
+            causes = format_causes(self._ledger, width=writer.fullwidth, color=writer.hasmarkup)
+            for line in "\n\n".join(part for part in (report, causes) if part).split("\n"):
                 terminal.write_line(line)
             for warning in warnings:
                 terminal.write_line(f"atesor: {warning}")

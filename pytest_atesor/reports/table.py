@@ -14,16 +14,25 @@ from pytest_atesor.core.plan import BatchKind
 from pytest_atesor.core.summary import SummaryRow, summarize
 from pytest_atesor.core.text import sanitize_line
 
-__all__ = ["format_headline", "format_percent", "format_report", "format_table"]
+__all__ = [
+    "NARROWEST",
+    "STYLES",
+    "format_headline",
+    "format_percent",
+    "format_report",
+    "format_table",
+    "render_table",
+    "select_rows",
+]
 
-_STYLES: Final = {
+STYLES: Final = {
     Status.PASS: "green",
     Status.UNVERIFIED: "yellow",
     Status.FAIL: "red",
     Status.TIMEOUT: "magenta",
     Status.SKIPPED: "cyan",
 }
-_NARROWEST: Final = 40
+NARROWEST: Final = 40
 _WIDE: Final = 80
 
 
@@ -32,15 +41,14 @@ def format_report(
 ) -> str:
     """Return the whole final report: the table of the selected cases, then the headline. No final newline."""
     noun = "package" if ledger.plan.kind is BatchKind.PACKAGE_LIST else "case"
-    selected = {case.case_id for case in ledger.selected}
-    rows = [row for row in summarize(ledger, {}) if row.case.case_id in selected]
+    rows = select_rows(ledger)
     counts = count_states(ledger.state(row.case.case_id) for row in rows)
     earlier = _list_earlier(ledger)
     parts = [
         format_table(rows, width=width, color=color, log_directory=log_directory, noun=noun, earlier=earlier),
         format_headline(counts, noun),
     ]
-    left_out = len(ledger.plan.cases) - len(selected)
+    left_out = len(ledger.plan.cases) - len(rows)
     if left_out:
         parts.append(f"{left_out} of {len(ledger.plan.cases)} planned cases were not selected")
     return "\n\n".join(part for part in parts[:2] if part) + "".join(f"\n{part}" for part in parts[2:])
@@ -87,7 +95,7 @@ def format_table(
     """
     if not rows:
         return ""
-    width = max(width, _NARROWEST)
+    width = max(width, NARROWEST)
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     table.add_column(noun.upper(), overflow="fold", min_width=8, max_width=max(10, width // 4))
     table.add_column("STATUS", no_wrap=True)
@@ -98,6 +106,17 @@ def format_table(
     for row in rows:
         lines = (earlier or {}).get(row.case.case_id, ())
         table.add_row(*_cells(row, log_directory, lines, with_cause=with_cause))
+    return render_table(table, width=width, color=color)
+
+
+def select_rows(ledger: Ledger) -> tuple[SummaryRow, ...]:
+    """Return the rows of the selected cases, in plan order."""
+    selected = {case.case_id for case in ledger.selected}
+    return tuple(row for row in summarize(ledger, {}) if row.case.case_id in selected)
+
+
+def render_table(table: Table, *, width: int, color: bool) -> str:
+    """Return a table as text in ``width`` columns, without spaces at the ends of lines or a final newline."""
     file = io.StringIO()
     console = Console(
         file=file,
@@ -141,7 +160,7 @@ def _cells(
         reason = ": ".join(part for part in (cause, reason) if part)
     return (
         Text(sanitize_line(row.case.label)),
-        Text(shown, style=_STYLES[status] if status else ""),
+        Text(shown, style=STYLES[status] if status else ""),
         Text(f"{record.duration_s:.1f}" if record else ""),
         *((Text(cause),) if with_cause else ()),
         Text("\n".join(line for line in (reason, log, *earlier) if line)),
