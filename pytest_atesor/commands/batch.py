@@ -20,10 +20,12 @@ from pytest_atesor.option_table import LIST, MANIFEST, RERUN, RESUME
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    _Command = Callable[..., int]
+
 __all__ = [
     "ExtraCommand",
     "batch",
-    "is_sweep",
+    "has_plan",
     "plan_arguments",
     "run_pytest",
     "split_extra",
@@ -78,26 +80,33 @@ def batch() -> None:
     """Group of the batch commands."""
 
 
-def with_input_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Give a command the input and options of a new batch."""
+def with_input_options(group: str, source: str, bundles: str) -> Callable[[_Command], _Command]:
+    """Give a command of a group the options of a new batch and its input, and say where bundles stand."""
     options = (
-        click.argument("manifest", metavar="MANIFEST"),
-        click.option("--batch-id", metavar="ID", help="Name of the bundle.  [default: manifest and time]"),
+        click.argument("manifest", metavar=source.upper()),
+        click.option("--batch-id", metavar="ID", help=f"Name of the bundle.  [default: {source} and time]"),
         click.option(
-            "--output-root", metavar="PATH", help="Directory of the bundles.  [default: runs/batches]"
+            "--output-root", metavar="PATH", help=f"Directory of the bundles.  [default: {bundles}]"
         ),
         click.option(
             "--profile-root",
             metavar="PATH",
-            help="Directory that the imports of RunSpecs count from.  [default: the manifest's]",
+            help=f"Directory that the imports of RunSpecs count from.  [default: the {source}'s]",
         ),
-        click.option("--max-cases", metavar="N", help="Warn when the batch has more cases than this."),
+        click.option("--max-cases", metavar="N", help=f"Warn when the {group} has more cases than this."),
         click.option("--workers", metavar="N", help="Cases at a time.  [default: 1]"),
         click.option("--write-summary-csv", is_flag=True, help="Write batch_summary.csv too."),
     )
-    for option in reversed(options):
-        command = option(command)
-    return command
+
+    def add(command: _Command) -> _Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+_with_batch_options: Final = with_input_options("batch", "manifest", "runs/batches")
 
 
 @batch.command(
@@ -108,7 +117,7 @@ def with_input_options(command: Callable[..., int]) -> Callable[..., int]:
     MANIFEST is a batch manifest (YAML or JSON), or a package list: its path, or its bare name. `atesor batch
     resume` runs what was planned. """,
 )
-@with_input_options
+@_with_batch_options
 @click.pass_context
 def _plan(context: click.Context, /, manifest: str, **flags: str | bool | None) -> int:
     _refuse_sweep(manifest)
@@ -122,7 +131,7 @@ def _plan(context: click.Context, /, manifest: str, **flags: str | bool | None) 
 
     MANIFEST is a batch manifest (YAML or JSON), or a package list: its path, or its bare name. """,
 )
-@with_input_options
+@_with_batch_options
 @click.pass_context
 def _run(context: click.Context, /, manifest: str, **flags: str | bool | None) -> int:
     _refuse_sweep(manifest)
@@ -182,23 +191,17 @@ def _rerun(
     return run_pytest([*arguments, *context.obj])
 
 
-def is_sweep(source: str) -> bool:
-    """Say whether a file is a sweep; what cannot be read is none, and pytest tells why."""
-    from pytest_atesor.bundle.inputs import read_input  # noqa: PLC0415 - `atesor --help` must not wait for it
-    from pytest_atesor.core.sweep import has_sweep  # noqa: PLC0415 - the same
-
-    try:
-        return Path(source).is_file() and has_sweep(read_input(Path(source)))
-    except BadInputError:
-        return False
+def has_plan(source: str) -> bool:
+    """Say whether a path is a bundle."""
+    return (Path(source) / _PLAN).is_file()
 
 
-def plan_arguments(source: str, flags: dict[str, str | bool | None]) -> list[str]:
-    """Return pytest's arguments for a new batch of ``source``. Raises UsageError."""
+def plan_arguments(source: str, flags: dict[str, str | bool | None], group: str = "batch") -> list[str]:
+    """Return pytest's arguments for a new batch of ``source``; messages name ``group``. Raises UsageError."""
     from pytest_atesor.intake.request import is_package_list  # noqa: PLC0415 - imports pytest's world
 
-    if (Path(source) / _PLAN).is_file():
-        raise UsageError(f"{source} is a bundle; go on with it by `atesor batch resume {source}`")
+    if has_plan(source):
+        raise UsageError(f"{source} is a bundle; go on with it by `atesor {group} resume {source}`")
     option = LIST if is_package_list(source) else MANIFEST
     workers = flags.pop("workers")
     arguments = [f"{option.flag}={source}", *_worker_arguments(workers if isinstance(workers, str) else "1")]
@@ -215,8 +218,18 @@ def plan_arguments(source: str, flags: dict[str, str | bool | None]) -> list[str
 
 
 def _refuse_sweep(source: str) -> None:
-    if is_sweep(source):
-        raise BadInputError(f"{source} is a sweep, not a batch manifest; run it with `atesor sweep run`")
+    """Raise BadInputError for a sweep; what cannot be read is none, and pytest tells why."""
+    from pytest_atesor.bundle.inputs import read_input  # noqa: PLC0415 - `atesor --help` must not wait for it
+    from pytest_atesor.core.sweep import has_sweep  # noqa: PLC0415 - the same
+
+    try:
+        found = Path(source).is_file() and has_sweep(read_input(Path(source)))
+    except BadInputError:
+        return
+    if found:
+        raise BadInputError(
+            f"{source} is a sweep, not a batch manifest; run it with `atesor sweep run {source}`"
+        )
 
 
 def _reopen_arguments(bundle: str, workers: str | None) -> list[str]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from copy import copy
 from pathlib import Path
+from typing import Final
 
 import click
 
 from pytest_atesor.commands.batch import (
     ExtraCommand,
     batch,
-    is_sweep,
+    has_plan,
     plan_arguments,
     run_pytest,
     with_input_options,
@@ -17,6 +19,17 @@ from pytest_atesor.commands.batch import (
 from pytest_atesor.errors import BadInputError
 
 __all__ = ["sweep"]
+
+_with_sweep_options: Final = with_input_options("sweep", "sweep", "runs/sweeps")
+_GOING_ON: Final = {
+    "resume": """Go on with the sweep in BUNDLE: run its cases that have no outcome yet.
+
+    Attempts that ended unseen are adopted; those that were cut short stay as evidence, and their cases run
+    again. Everything but --workers is as it was planned. """,
+    "rerun": """Run cases of the sweep in BUNDLE again, as new attempts; earlier ones stay.
+
+    Exactly one of --failed, --case and --all says which. """,
+}
 
 
 @click.group(
@@ -31,35 +44,44 @@ def sweep() -> None:
 
 
 @sweep.command(
-    name="plan", cls=ExtraCommand, help="Check the sweep MANIFEST and write its bundle, and run nothing."
+    name="plan",
+    cls=ExtraCommand,
+    help="""Check SWEEP and write its bundle, and run nothing.
+
+    SWEEP is a YAML or JSON file. `atesor sweep resume` runs what was planned. """,
 )
-@with_input_options
+@_with_sweep_options
 @click.pass_context
 def _plan(context: click.Context, /, manifest: str, **flags: str | bool | None) -> int:
-    _require_sweep(manifest)
-    return run_pytest(["--atesor-plan-only", *plan_arguments(manifest, flags), *context.obj])
+    arguments = _sweep_arguments(manifest, flags)
+    return run_pytest(["--atesor-plan-only", *arguments, *context.obj])
 
 
 @sweep.command(
     name="run",
     cls=ExtraCommand,
-    help="Run the cases of the sweep MANIFEST, one after the other, or --workers at a time.",
+    help="""Run the cases of SWEEP, one after the other, or --workers at a time.
+
+    SWEEP is a YAML or JSON file. """,
 )
-@with_input_options
+@_with_sweep_options
 @click.pass_context
 def _run(context: click.Context, /, manifest: str, **flags: str | bool | None) -> int:
-    _require_sweep(manifest)
-    return run_pytest([*plan_arguments(manifest, flags), *context.obj])
+    return run_pytest([*_sweep_arguments(manifest, flags), *context.obj])
 
 
-# A bundle knows what it is: going on with one is the same for both groups.
-for _name in ("resume", "rerun"):
-    sweep.add_command(batch.commands[_name])
+# A bundle knows what it is: going on with one is the same for both groups, but for the words.
+for _name, _help in _GOING_ON.items():
+    _command = copy(batch.commands[_name])
+    _command.help = _help
+    sweep.add_command(_command)
 
 
-def _require_sweep(source: str) -> None:
-    path = Path(source)
-    if path.is_file() and path.suffix in {".yaml", ".yml", ".json"} and not is_sweep(source):
-        raise BadInputError(
-            f"{source} is no sweep that can be read; `atesor batch plan {source}` tells what it is"
-        )
+def _sweep_arguments(source: str, flags: dict[str, str | bool | None]) -> list[str]:
+    """Return pytest's arguments for a new sweep. Raises BadInputError for anything else, or UsageError."""
+    from pytest_atesor.bundle.inputs import read_input  # noqa: PLC0415 - `atesor --help` must not wait for it
+    from pytest_atesor.core.sweep import has_sweep  # noqa: PLC0415 - the same
+
+    if not has_plan(source) and not has_sweep(read_input(Path(source))):
+        raise BadInputError(f"{source} is no sweep; for manifests and package lists use `atesor batch`")
+    return plan_arguments(source, flags, group="sweep")

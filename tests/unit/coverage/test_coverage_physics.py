@@ -51,7 +51,7 @@ def test_one_polar_satellite_sees_the_area_of_its_cap() -> None:
     assert figures["maximum_revisit_gap_s"] > figures["mean_revisit_gap_s"] > 0
 
 
-def test_iridium_covers_the_earth_without_a_gap() -> None:
+def test_iridium_covers_nearly_the_whole_earth_and_36_of_its_satellites_do_not() -> None:
     orbit = {
         "type": "walker-star", "altitude_km": 780, "inclination_deg": 86.4,
         "satellites": 66, "planes": 6, "phasing": 2,
