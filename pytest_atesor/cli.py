@@ -14,6 +14,7 @@ import click
 
 from pytest_atesor import __version__
 from pytest_atesor.commands.batch import ExtraCommand, batch, run_pytest
+from pytest_atesor.commands.report import compare, history, report
 from pytest_atesor.commands.resources import resources
 from pytest_atesor.commands.sweep import sweep
 from pytest_atesor.errors import AtesorError, UsageError
@@ -104,6 +105,9 @@ def _atesor() -> None:
 
 
 _atesor.add_command(batch)
+_atesor.add_command(report)
+_atesor.add_command(compare)
+_atesor.add_command(history)
 _atesor.add_command(sweep)
 _atesor.add_command(resources)
 

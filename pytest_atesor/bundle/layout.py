@@ -1,6 +1,7 @@
 """Where everything in a bundle lies, and the log links outside that lead into it.
 
 batch_plan.json  journal.jsonl  batch_attempts.json  batch_results.json  batch_summary.json  batch_summary.csv
+report.html
 cases/<case_id>/runspec.json
 cases/<case_id>/attempts/<attempt_id>/{attempt.json,run.log,result.json,metrics.json,artifacts/}
 """
@@ -96,6 +97,11 @@ class BundleLayout:
     def summary_csv(self) -> Path:
         """The same rows as a table, on request."""
         return self.root / "batch_summary.csv"
+
+    @property
+    def report(self) -> Path:
+        """The page for a person."""
+        return self.root / "report.html"
 
     def case(self, case_id: str) -> Path:
         """Return the directory of a case."""

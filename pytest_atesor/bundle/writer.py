@@ -66,6 +66,7 @@ class Bundle:
         self._lock = lock
         self._journal = Journal(layout.journal, content)
         self._views = Views(layout, plan)
+        self._more_views: list[Callable[[Ledger, str], None]] = []
         self._limiter = ViewLimiter(clock.monotonic)
         self._is_closed = False
         self._has_news = True  # since the views were last written durably
@@ -125,6 +126,11 @@ class Bundle:
     ) -> None:
         self.close()
 
+    def add_view(self, write: Callable[[Ledger, str], None]) -> None:
+        """Have ``write`` called with the ledger and the time whenever the views are written."""
+        self._more_views.append(write)
+        self._has_news = True
+
     def record(self, event: Event) -> None:
         """Make an event true: durable in the journal, then in the ledger, in time in the views."""
         self._has_news = True
@@ -136,7 +142,10 @@ class Bundle:
         """Write the views when they are due; with ``force`` whenever there is news, and then durably."""
         if self._has_news if force else self._limiter.is_due():
             started_s = self._clock.monotonic()
-            self._views.write(self.ledger, self._clock.now(), durable=force)
+            now = self._clock.now()
+            self._views.write(self.ledger, now, durable=force)
+            for write in self._more_views:
+                write(self.ledger, now)
             self._limiter.wrote(started_s)
             self._has_news = self._has_news and not force
 

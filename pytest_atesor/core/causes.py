@@ -18,7 +18,7 @@ __all__ = ["CauseGroup", "group_failures", "normalize_reason"]
 
 _LONGEST_SIGNATURE: Final = 160
 _REPLACEMENTS: Final = (
-    (re.compile(r"\b[a-z][a-z0-9+.-]{1,15}://[^\s'\"<>]+", re.IGNORECASE), "<url>"),
+    (re.compile(r"\b[a-z][a-z0-9+.-]{1,15}://[^\s'\"<>]+(?<![.,:;)])", re.IGNORECASE), "<url>"),
     (re.compile(r"(?<![\w.<])(?:~|\.{1,2})?(?:/[\w.+@%=~-]+)+/?(?::\d+)*"), "<path>"),
     (re.compile(r"(?<![\w<])[\w.+@-]+(?:/[\w.+@-]+)+(?::\d+)*"), "<path>"),
     (re.compile(r"\b0x[0-9a-f]+\b", re.IGNORECASE), "<hex>"),

@@ -23,6 +23,7 @@ from pytest_atesor.bundle.writer import Bundle
 from pytest_atesor.control.batch import Batch
 from pytest_atesor.control.crew import Crew
 from pytest_atesor.control.history import History
+from pytest_atesor.control.page import PageWriter
 from pytest_atesor.core.limits import share_memory
 from pytest_atesor.core.plan import Target
 from pytest_atesor.errors import SetupError, UsageError
@@ -169,6 +170,7 @@ def make_batch(
         for lease in leases:
             lease.release()
         raise
+    bundle.add_view(PageWriter(bundle.layout).write)
     orders = Orders(
         plan=str(bundle.layout.plan),
         rootdir=str(config.rootpath),

@@ -1,0 +1,74 @@
+from collections.abc import Callable
+from dataclasses import replace
+
+from pytest_atesor.core.attempt import AttemptRecord
+from pytest_atesor.core.comparison import Change, compare_batches
+from pytest_atesor.core.events import AttemptEnded
+from pytest_atesor.core.ledger import Ledger, fold_events
+from pytest_atesor.core.outcome import Cause, Status
+from pytest_atesor.core.plan import Plan
+from pytest_atesor.reports.compare import format_comparison, format_names
+
+AT = "2026-01-02T03:04:05Z"
+PlanFactory = Callable[..., Plan]
+RecordFactory = Callable[..., AttemptRecord]
+
+
+def fold(plan: Plan, *records: AttemptRecord) -> Ledger:
+    return fold_events(plan, [AttemptEnded(at=AT, record=record) for record in records])
+
+
+def test_each_kind_of_change_is_told(make_plan: PlanFactory, make_record: RecordFactory) -> None:
+    common = ("broke", "mended", "bad", "slow", "fast", "same", "disk")
+    before = fold(
+        make_plan(*common, "gone"),
+        make_record("broke"),
+        make_record("mended", Status.FAIL, Cause.BUILD),
+        make_record("bad", Status.FAIL, Cause.BUILD),
+        make_record("slow", duration_s=20),
+        make_record("fast", duration_s=60),
+        make_record("same", duration_s=10),
+        make_record("disk"),
+    )
+    after = fold(
+        make_plan(*common, "new"),
+        make_record("broke", Status.FAIL, Cause.BUILD, reason="no such header"),
+        make_record("mended"),
+        make_record("bad", Status.TIMEOUT, Cause.BUILD),
+        make_record("slow", duration_s=60),
+        make_record("fast", duration_s=20),
+        make_record("same", duration_s=14),
+        make_record("disk", Status.FAIL, Cause.ENVIRONMENT),
+    )
+    comparison = compare_batches(before, after)
+    assert {row.label: row.change for row in comparison.rows} == {
+        "broke": Change.NEWLY_FAILING,
+        "mended": Change.FIXED,
+        "bad": Change.STILL_FAILING,
+        "slow": Change.SLOWER,
+        "fast": Change.FASTER,
+        "same": Change.SAME,
+        "disk": Change.UNKNOWN,
+        "new": Change.NEW,
+        "gone": Change.GONE,
+    }
+    assert [row.label for row in comparison.regressions] == ["broke"]
+    assert format_names(comparison) == "broke\n"
+    assert "  broke  PASS -> FAIL: no such header" in format_comparison(comparison).splitlines()
+
+
+def test_unlike_batches_have_no_regressions_and_say_why(
+    make_plan: PlanFactory, make_record: RecordFactory
+) -> None:
+    plan = make_plan("zlib")
+    other = replace(
+        plan, settings={"image": "two"}, cases=tuple(replace(case, timeout_s=60) for case in plan.cases)
+    )
+    comparison = compare_batches(
+        fold(plan, make_record("zlib")), fold(other, make_record("zlib", Status.FAIL, Cause.BUILD))
+    )
+    assert comparison.regressions == ()
+    assert comparison.differences == (
+        "image: None before, two after",
+        "timeout: 1 cases, for example zlib: 1800 s before, 60 s after",
+    )
