@@ -87,7 +87,7 @@ function showBeat() {
 function showCauses() {
   byId("causes-card").hidden = !data.groups.length;
   const rest = make("details");
-  rest.append(make("summary", `${data.groups.length - FIRST_GROUPS} more causes`));
+  rest.append(make("summary", `${data.groups.length - FIRST_GROUPS} more`));
   data.groups.forEach((group, index) => {
     const outcome = group.cause === "environment" ? "environment" : group.status;
     const box = make("div", "", `group ${outcome}`);
