@@ -134,6 +134,7 @@ class LiveReport:
 
     def summary(self, defects: Sequence[str], warnings: Sequence[str] = ()) -> None:
         """Print the table of all selected cases, the counts, the pass rate, the causes, and other defects."""
+        from pytest_atesor.control.github import tell_github  # noqa: PLC0415 - the page's room, for the end only
         from pytest_atesor.reports.causes import format_causes  # noqa: PLC0415 - rich, for the end only
         from pytest_atesor.reports.table import format_report  # noqa: PLC0415 - the same
 
@@ -153,6 +154,8 @@ class LiveReport:
                 terminal.write_line(f"atesor: {warning}")
             for defect in defects:
                 terminal.write_line(f"atesor: error: {defect}")
+            for line in tell_github(self._ledger, os.environ):
+                terminal.write_line(line)
 
     @property
     def _terminal(self) -> Any:  # noqa: ANN401 - pytest's reporter has no public type

@@ -26,7 +26,7 @@ function isolated(tag, text, className = "") {
 }
 function seconds(value) {
   if (value === null || value === undefined) return "";
-  if (value < 60) return `${value.toFixed(1)} s`;
+  if (value < 60) return `${value.toFixed(value < 1 ? 2 : 1)} s`;
   const whole = Math.round(value);
   if (whole < 3600) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
   return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
@@ -80,7 +80,7 @@ function showBeat() {
   if (data.batch.ended) { beat.hidden = true; return; }
   const age = Math.max(0, (Date.now() - Date.parse(data.batch.updated_at)) / 1000);
   const late = age > data.batch.quiet_s;
-  const text = `last heartbeat ${seconds(Math.round(age)).replace(".0", "")} ago${late ? ": longer than any case may take, so the batch was killed; atesor batch resume goes on" : "; reload for news"}`;
+  const text = `last heartbeat ${seconds(Math.round(age)).replace(/\.0+ /, " ")} ago${late ? ": longer than any case may take, so the batch was killed; atesor batch resume goes on" : "; reload for news"}`;
   if (beat.textContent !== text) beat.textContent = text;
   beat.classList.toggle("late", late);
 }
@@ -187,7 +187,7 @@ function drawDurations() {
   const at = (part) => sorted[Math.min(sorted.length - 1, Math.floor(part * sorted.length))];
   text.textContent = `Half of the cases ended within ${seconds(at(0.5))}, nine of ten within ${seconds(at(0.9))}, the longest took ${seconds(at(1))}.`;
   const [pen, width] = canvasOf("durations", 170);
-  const low = Math.log(Math.max(0.05, sorted[0])), high = Math.max(Math.log(Math.max(0.05, at(1))), low + 0.1);
+  const low = Math.log(Math.max(0.05, sorted[0])), high = Math.max(Math.log(Math.max(0.05, at(1))), low + 1.5);
   const bins = Math.max(6, Math.min(40, Math.floor(width / 26)));
   const heaps = Array.from({ length: bins }, () => ({}));
   for (const item of values) {
