@@ -38,19 +38,24 @@ def report(bundle: Path) -> int:
 @click.argument("before", type=click.Path(path_type=Path))
 @click.argument("after", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--html", "page", metavar="FILE", type=click.Path(path_type=Path), help="Write a page too.")
 @click.option("--names", is_flag=True, help="Print only the newly failing names, for --atesor-only @FILE.")
-def compare(before: Path, after: Path, *, as_json: bool, names: bool) -> int:
+def compare(before: Path, after: Path, *, as_json: bool, page: Path | None, names: bool) -> int:
     """Print the comparison."""
+    from pytest_atesor.bundle.files import write_atomic  # noqa: PLC0415 - only for this command
     from pytest_atesor.core.comparison import compare_batches  # noqa: PLC0415 - only for this command
     from pytest_atesor.reports.compare import (  # noqa: PLC0415 - the same
         format_comparison,
         format_comparison_json,
         format_names,
     )
+    from pytest_atesor.reports.html.compare import format_comparison_page  # noqa: PLC0415 - the same
 
     if as_json and names:
         raise UsageError("--json and --names exclude each other; give one of them")
     comparison = compare_batches(_read(before).ledger, _read(after).ledger)
+    if page is not None:
+        write_atomic(page, format_comparison_page(comparison), durable=False)
     if names:
         click.echo(format_names(comparison), nl=False)
     else:

@@ -25,7 +25,7 @@ from pytest_atesor.core.summary import SummaryRow, summarize
 from pytest_atesor.core.text import sanitize_line
 from pytest_atesor.reports.table import format_percent
 
-__all__ = ["count_outcomes", "format_page"]
+__all__ = ["count_outcomes", "digest_part", "format_page", "read_part"]
 
 _GRACE_S: Final = 120
 _OUTCOMES: Final = (
@@ -43,7 +43,7 @@ _OUTCOMES: Final = (
 
 def format_page(ledger: Ledger, excerpts: Mapping[str, Excerpt], updated_at: str) -> str:
     """Return the whole of ``report.html``; ``updated_at`` is UTC in ISO 8601, the last sign of life."""
-    script, style = _read_part("page.js"), _read_part("page.css")
+    script, style = read_part("page.js"), read_part("page.css")
     data = json.dumps(
         _describe_batch(ledger, excerpts, updated_at), ensure_ascii=False, separators=(",", ":")
     )
@@ -55,8 +55,8 @@ def format_page(ledger: Ledger, excerpts: Mapping[str, Excerpt], updated_at: str
         script=Markup(script),  # noqa: S704 - the package's own file
         style=Markup(style),  # noqa: S704 - the same
         data=Markup(data),  # noqa: S704 - escaped above
-        script_hash=_digest(script),
-        style_hash=_digest(style),
+        script_hash=digest_part(script),
+        style_hash=digest_part(style),
     )
 
 
@@ -174,11 +174,13 @@ def _format_counts(counts: Mapping[str, int]) -> str:
     return f"{line}."
 
 
-def _read_part(name: str) -> str:
+def read_part(name: str) -> str:
+    """Return the text of one of the pages' own files."""
     return files(__package__).joinpath(name).read_text(encoding="utf-8").strip()
 
 
-def _digest(text: str) -> str:
+def digest_part(text: str) -> str:
+    """Return a text's SHA-256 as a page's policy names it."""
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 

@@ -51,7 +51,9 @@ def test_compare_ends_with_1_on_regressions_only(bundles: Path, capsys: pytest.C
     first, second = bundles / "smoke-20260102-030405", bundles / "smoke-20260102-030405-2"
     assert main(["compare", "--names", str(first), str(second)]) == 1
     assert capsys.readouterr().out == "zlib\n"
-    assert main(["compare", str(second), str(first)]) == 0
+    page = bundles / "compare.html"
+    assert main(["compare", "--html", str(page), str(second), str(first)]) == 0
+    assert "<h2>fixed (1)</h2>" in page.read_text()
     assert "fixed (1):\n  zlib  FAIL -> PASS\n" in capsys.readouterr().out
 
 
