@@ -197,6 +197,17 @@ class Controller:
         """Count the workers that are ready, for the terminal."""
         self._live.worker_ready()
 
+    @pytest.hookimpl(optionalhook=True, tryfirst=True)
+    def pytest_testnodedown(self, error: object) -> None:
+        """Make room on the terminal for what xdist says of a dead worker."""
+        if error:
+            self._live.worker_died()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_internalerror(self) -> None:
+        """Make room on the terminal for the traceback."""
+        self._live.stop_region()
+
     # Reports that no worker makes.
 
     def _publish(self, case: Case, record: AttemptRecord | None) -> None:

@@ -74,6 +74,11 @@ class LiveReport:
         """Learn that a worker collected; until all have, xdist rewrites a line of its own."""
         self._awaited -= 1
 
+    def worker_died(self) -> None:
+        """Leave the terminal to what xdist says, until another worker took the dead one's place."""
+        self._region.pause()
+        self._awaited = max(0, self._awaited) + 1
+
     def stop_region(self) -> None:
         """Give the terminal back to pytest."""
         self._region.stop()
@@ -164,8 +169,13 @@ class LiveReport:
     def _show_region(self) -> None:
         has_workers = self._config.pluginmanager.hasplugin("dsession")
         if self._region.is_due and not (has_workers and self._awaited > 0):
-            self._terminal.write_line("")
+            self._end_line()
             self._region.show()
+
+    def _end_line(self) -> None:
+        """Go to a line of our own: xdist leaves the cursor behind its count of workers."""
+        if self._config.get_terminal_writer().width_of_current_line:
+            self._terminal.write_line("")
 
     def _count_open(self) -> int:
         """Return how many selected cases have not ended since; those of an earlier session are no news."""
@@ -189,5 +199,5 @@ class LiveReport:
             visibly = capture.global_and_fixture_disabled() if capture else contextlib.nullcontext()
             with visibly, contextlib.suppress(OSError):
                 if self._region.is_due:
-                    terminal.write_line("")  # xdist left the cursor behind its count of workers
+                    self._end_line()
                 terminal.write_line(line)

@@ -50,6 +50,7 @@ case "$verb" in
     kill-second) [ "${ATESOR_ATTEMPT_DIR##*/}" = 001 ] || { kill -9 $PPID; sleep 300; }
         blame "the mirror is down"; finish 1 ;;
     kill-worker) kill -9 $PPID; sleep 300 ;;
+    kill-after-*) wait_for "end ${verb#kill-after-}"; kill -9 $PPID; sleep 300 ;;
     stop-worker) kill -STOP $PPID; sleep 300 ;;
     exclusive) mkdir lock || finish 1; sleep 0.3; rmdir lock; finish 0 ;;
     args) echo "$args"; echo "deadline=$ATESOR_RUN_DEADLINE key=$KEY"; finish 0 ;;

@@ -25,8 +25,8 @@ BAR = re.compile(r"^\[[#.]{20}\] \d+/\d+", re.MULTILINE)
 class Terminal:
     """A pytest process and the screen that it draws."""
 
-    def __init__(self, lab: Lab, *arguments: str, columns: int, lines: int = 60, **environment: str) -> None:
-        self.screen = pyte.Screen(columns, lines)
+    def __init__(self, lab: Lab, *arguments: str, columns: int, lines: int = 100, **environment: str) -> None:
+        self.screen = pyte.Screen(max(1, columns), max(1, lines))
         self._stream = pyte.ByteStream(self.screen)
         self._master, slave = pty.openpty()
         self.resize(columns, lines)
@@ -49,7 +49,12 @@ class Terminal:
     def resize(self, columns: int, lines: int) -> None:
         """Change the size of the terminal, as a window manager does."""
         fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
-        self.screen.resize(lines, columns)
+        self.screen.resize(max(1, lines), max(1, columns))
+
+    @property
+    def raw_text(self) -> str:
+        """Everything that was ever written, a line for each drawing of one."""
+        return self.raw.decode().replace("\r", "\n").replace("\x1b[2K", "")
 
     @property
     def text(self) -> str:
@@ -81,16 +86,29 @@ class Terminal:
 @pytest.fixture
 def lab(tmp_path: Path) -> Lab:
     lab = Lab(tmp_path)
-    lab.write_list("demo", {"zlib": "pass", "gron": "fail", "anew": "slow", "jq": "slow"})
+    lab.write_list("demo", {"zlib": "pass", "gron": "fail", "anew": "pass", "jq": "pass"})
+    lab.write_list("watched", {"zlib": "pass", "gron": "fail", "anew": "after-look", "jq": "after-look"})
+    lab.write_list("stuck", {"zlib": "hang", "gron": "hang"})
     return lab
+
+
+def has_region(text: str) -> bool:
+    return BAR.search(text) is not None
+
+
+def go_on(lab: Lab, event: str = "look") -> None:
+    """Let the cases go on that wait for this event."""
+    with (lab.root / "events").open("a") as file:
+        file.write(f"end {event}\n")
 
 
 @pytest.mark.parametrize("columns", [200, 100, 60, 40])
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_a_region_is_shown_and_leaves_nothing_behind(lab: Lab, columns: int, workers: str) -> None:
-    terminal = Terminal(lab, "--atesor-list", "demo", "-n", workers, columns=columns)
-    during = terminal.read_until(lambda text: BAR.search(text) is not None)
+    terminal = Terminal(lab, "--atesor-list", "watched", "-n", workers, columns=columns)
+    during = terminal.read_until(has_region)
     assert len(BAR.findall(during)) == 1
+    go_on(lab)
     after = terminal.finish()
     assert terminal.process.returncode == 1
     assert BAR.search(after) is None
@@ -106,6 +124,7 @@ def test_a_region_is_shown_and_leaves_nothing_behind(lab: Lab, columns: int, wor
         pytest.param(["-q"], {}, id="quiet"),
         pytest.param(["-v"], {}, id="verbose"),
         pytest.param(["-s"], {}, id="no-capture"),
+        pytest.param(["-p", "no:terminal"], {}, id="no-reporter"),
         pytest.param([], {"CI": "true"}, id="ci"),
         pytest.param([], {"TERM": "dumb"}, id="dumb"),
     ],
@@ -115,23 +134,98 @@ def test_no_region_where_it_would_be_torn(
 ) -> None:
     terminal = Terminal(lab, "--atesor-list", "demo", *arguments, columns=100, **environment)
     terminal.finish()
-    assert BAR.search(terminal.raw.decode().replace("\r", "")) is None
-    assert b"4 packages" in terminal.raw
+    assert terminal.process.returncode == 1
+    assert not has_region(terminal.raw_text)
+    assert ("4 packages" in terminal.raw_text) is ("no:terminal" not in arguments)
+
+
+@pytest.mark.parametrize(("columns", "lines"), [(0, 0), (19, 100), (100, 2)])
+def test_a_terminal_without_room_gets_plain_lines(lab: Lab, columns: int, lines: int) -> None:
+    terminal = Terminal(lab, "--atesor-list", "demo", columns=columns, lines=lines)
+    terminal.finish()
+    assert terminal.process.returncode == 1
+    assert not has_region(terminal.raw_text)
+    assert terminal.raw.count(b"w1 start zlib") == 1
+
+
+def test_another_reporter_gets_plain_lines(lab: Lab) -> None:
+    (lab.root / "conftest.py").write_text("""
+import pytest
+
+class Other(pytest.TerminalReporter):
+    pass
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config):
+    config.pluginmanager.unregister(name="terminalreporter")
+    config.pluginmanager.register(Other(config), "terminalreporter")
+""")
+    terminal = Terminal(lab, "--atesor-list", "demo", columns=100)
+    terminal.finish()
+    assert terminal.process.returncode == 1
+    assert not has_region(terminal.raw_text)
+    assert terminal.raw.count(b"w1 start zlib") == 1
+
+
+@pytest.mark.parametrize("drawings", [0, 1, 4])
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_a_region_that_fails_is_switched_off(lab: Lab, drawings: int, workers: str) -> None:
+    (lab.root / "conftest.py").write_text(f"""
+from pytest_atesor.control import region
+
+draw, drawn = region.draw_region, []
+
+def draw_some(*args, **kwargs):
+    drawn.append(1)
+    if len(drawn) > {drawings}:
+        with open("events", "a") as file:
+            file.write("end look\\n")
+        raise RuntimeError("cannot draw")
+    return draw(*args, **kwargs)
+
+region.draw_region = draw_some
+""")
+    terminal = Terminal(lab, "--atesor-list", "watched", "-n", workers, columns=100)
+    after = terminal.finish()
+    assert terminal.process.returncode == 1
+    assert "end look" in lab.events()
+    assert "cannot draw" not in terminal.raw_text
+    assert not has_region(after)
+    for package in ("zlib", "gron", "anew", "jq"):
+        assert len(re.findall(rf"^w\d start {package}$", after, re.MULTILINE)) == 1
+
+
+def test_a_workers_death_leaves_whole_lines(lab: Lab) -> None:
+    lab.write_list("deadly", {"dead": "kill-after-look", "slow": "after-more", "late": "after-more"})
+    terminal = Terminal(lab, "--atesor-list", "deadly", "-n", "2", columns=100)
+    terminal.read_until(has_region)
+    go_on(lab)
+    again = terminal.read_until(lambda text: "start late" in text and has_region(text))
+    assert len(BAR.findall(again)) == 1
+    go_on(lab, "more")
+    after = terminal.finish()
+    assert not has_region(after)
+    for line in (
+        r"\[gw\d\] node down: Not properly terminated",
+        r"replacing crashed worker gw\d",
+        *(rf"w\d start {package}" for package in ("dead", "slow", "late")),
+    ):
+        assert len(re.findall(f"^{line}$", after, re.MULTILINE)) == 1, after
 
 
 def test_no_colour_when_nobody_wants_it(lab: Lab) -> None:
-    terminal = Terminal(lab, "--atesor-list", "demo", columns=100, NO_COLOR="1")
-    terminal.read_until(lambda text: BAR.search(text) is not None)
+    terminal = Terminal(lab, "--atesor-list", "watched", columns=100, NO_COLOR="1")
+    terminal.read_until(has_region)
+    go_on(lab)
     terminal.finish()
-    assert BAR.search(terminal.raw.decode().replace("\r", "\n").replace("\x1b[2K", "")) is not None
+    assert has_region(terminal.raw_text)
     assert re.search(rb"\x1b\[[0-9;]+m", terminal.raw) is None
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_an_interrupt_removes_the_region(lab: Lab, workers: str) -> None:
-    lab.write_list("stuck", {"zlib": "hang", "gron": "hang"})
     terminal = Terminal(lab, "--atesor-list", "stuck", "-n", workers, columns=80)
-    terminal.read_until(lambda text: BAR.search(text) is not None)
+    terminal.read_until(has_region)
     terminal.process.send_signal(signal.SIGINT)
     after = terminal.finish()
     assert terminal.process.returncode == 130
@@ -139,11 +233,13 @@ def test_an_interrupt_removes_the_region(lab: Lab, workers: str) -> None:
 
 
 def test_a_wider_window_keeps_one_region(lab: Lab) -> None:
-    lab.write_list("stuck", {"zlib": "hang", "gron": "hang"})
     terminal = Terminal(lab, "--atesor-list", "stuck", "-n", "2", columns=60)
-    terminal.read_until(lambda text: BAR.search(text) is not None)
+    terminal.read_until(has_region)
     terminal.resize(120, 60)
-    later = terminal.read_until(lambda text: "3s" in text)
+    drawn = len(terminal.raw)
+    later = terminal.read_until(
+        lambda text: len(BAR.findall(terminal.raw_text[drawn:])) > 2 and has_region(text)
+    )
     assert len(BAR.findall(later)) == 1
     terminal.process.send_signal(signal.SIGINT)
     terminal.finish()
