@@ -165,5 +165,6 @@ def test_a_plain_run_imports_only_the_door(lab: Lab) -> None:
         "option_table",
         "options",
         "plugin",
-        "request",
+        "intake",
+        "intake.request",
     }
