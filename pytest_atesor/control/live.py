@@ -86,7 +86,7 @@ class LiveReport:
     def case_started(self, case: Case, slot: str, attempt_id: str) -> None:
         """Show that an attempt began."""
         if self._shows_lines:
-            self._region.start(slot, case.case_id, case.label, self._open_ids())
+            self._region.start(slot, case.case_id, case.label, self._open_ids)
             self._show_region()
             self._write(format_started(slot, case.label, attempt_id=attempt_id))
 

@@ -19,7 +19,7 @@ from pytest_atesor.core.outcome import Status
 from pytest_atesor.reports.terminal import Progress, SlotLine, bound_remaining, draw_region
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from rich.console import Console, Group
     from rich.live import Live
@@ -83,10 +83,14 @@ class Region:
             file = os.fdopen(os.dup(1), "w", encoding="utf-8", errors="replace")
             self._console = Screen(file=file, force_terminal=True, highlight=False, markup=False, emoji=False)
 
-    def start(self, slot: str, case_id: str, label: str, waiting: set[str]) -> None:
-        """Show a case that runs; ``waiting`` are the ids of the cases without an outcome."""
-        self._waiting = waiting - {case_id}
-        self._total = self._total or len(waiting)
+    def start(self, slot: str, case_id: str, label: str, list_waiting: Callable[[], set[str]]) -> None:
+        """Show a case that runs; ``list_waiting`` is asked once for the cases without an outcome."""
+        if self._console is None:
+            return
+        if not self._total:
+            self._waiting = list_waiting()
+            self._total = len(self._waiting)
+        self._waiting = self._waiting - {case_id}
         self._running = {**self._running, case_id: (slot.rpartition("-")[2] or "-", label, time.monotonic())}
 
     @property
