@@ -17,7 +17,6 @@ _COMPILED = {
     ".go": "go",
     ".rs": "rust",
 }
-_LANGUAGE = {"go": "go", "cargo": "rust"}
 _FOREIGN = {
     "SConstruct": "SCons",
     "BUILD.bazel": "Bazel",
@@ -52,10 +51,8 @@ def detect(tree: Tree, builders: Iterable[Builder] = BUILDERS) -> tuple[Candidat
     found: list[Candidate] = []
     for builder in builders:
         for candidate in builder.find(tree):
-            language = _LANGUAGE.get(candidate.builder)
-            minor = (
-                language is not None and share.get("c", 0.0) > 0 and share.get(language, 0.0) < share["c"] / 4
-            )
+            language = builder.language
+            minor = bool(language) and share.get("c", 0.0) > 0 and share.get(language, 0.0) < share["c"] / 4
             found.append(replace(candidate, rank=candidate.rank - 45) if minor else candidate)
     return tuple(sorted(found, key=lambda one: -one.rank))
 

@@ -23,6 +23,11 @@ class NeedKind(StrEnum):
     PACKAGE = "package"
     WORDS = "dependency"
 
+    @property
+    def is_of_registry(self) -> bool:
+        """Whether a language's registry has it, and the distribution only as packaged source."""
+        return self in {NeedKind.GO, NeedKind.CRATE}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:

@@ -153,11 +153,13 @@ def _detect(tree: Tree, run: Run, phases: Phases) -> tuple[Candidate, ...]:
 
 
 def _build(settings: Settings, place: Place, shell: Shell, run: Run, phases: Phases, work: _Work) -> None:
-    from pytest_atesor.porter.attempts import Attempts, Package, build_file_words  # noqa: PLC0415 - keeps the agent's start cheap
+    from pytest_atesor.porter.attempts import Attempts  # noqa: PLC0415 - keeps the agent's start cheap
     from pytest_atesor.porter.builders.interface import BuildOptions  # noqa: PLC0415 - the same
     from pytest_atesor.porter.installer import Installer  # noqa: PLC0415 - the same
     from pytest_atesor.porter.packaged import set_packaged_aside  # noqa: PLC0415 - the same
+    from pytest_atesor.porter.repair import Package  # noqa: PLC0415 - the same
     from pytest_atesor.porter.scan import Scan, digest_natives, scan_tree  # noqa: PLC0415 - the same
+    from pytest_atesor.porter.spoken import build_file_words  # noqa: PLC0415 - the same
 
     name = work.fetched.name
     before = digest_natives(work.tree)

@@ -2,19 +2,56 @@
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from pytest_atesor.porter.builders.configure import is_autoconf
-from pytest_atesor.porter.builders.interface import BuildOptions, Candidate, Step
+from pytest_atesor.porter.builders.interface import Builder, BuildOptions, Candidate, Project, Step
 from pytest_atesor.porter.builders.shared import depth_penalty, places, staged_install, words
 from pytest_atesor.porter.tree import Tree
 
-__all__ = ["AutotoolsBuilder"]
+__all__ = ["AutotoolsBuilder", "AutotoolsProject"]
 
 _SCRIPTS = ("autogen.sh", "bootstrap", "bootstrap.sh", "buildconf", "buildconf.sh", "autogen", "autobuild.sh")
 _SOURCES = ("configure.ac", "configure.in")
 
 
-class AutotoolsBuilder:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AutotoolsProject(Project):
+    """Whether configure is there, the project's script that generates it, whether config.sub is too old."""
+
+    is_generated: bool = True
+    script: str = ""
+    is_stale: bool = False
+
+    def plan(self, options: BuildOptions) -> tuple[Step, ...]:
+        """Generate if need be, configure, build, and install into the staging directory if that works."""
+        steps: list[Step] = []
+        regenerate = "autoreconf" in options.tweak.prepare
+        if not self.is_generated or regenerate:
+            steps.append(Step(name="generate", script=_generate(self.script)))
+        refresh = ""
+        if self.is_stale or "config-sub" in options.tweak.prepare:
+            refresh = (
+                "find . \\( -name config.sub -o -name config.guess \\) -type f | while read -r one; do "
+                'cp -f "/usr/share/misc/${one##*/}" "$one"; done\n'
+            )
+        arguments = words(options.tweak.configure_args)
+        make = words(options.tweak.make_args)
+        steps += [
+            Step(
+                name="configure",
+                script=(
+                    f"{refresh}chmod +x configure\n"
+                    f"./configure --prefix=/usr --disable-dependency-tracking{arguments}"
+                ),
+            ),
+            Step(name="build", script=f"make -j{options.jobs}{make}"),
+            staged_install(f"make{make} install DESTDIR=STAGE"),
+        ]
+        return tuple(steps)
+
+
+class AutotoolsBuilder(Builder):
     """Generates ``configure`` where it is missing, with autoreconf or else the project's own script."""
 
     name = "autotools"
@@ -38,39 +75,10 @@ class AutotoolsBuilder:
                 directory=place,
                 rank=rank - depth_penalty(place),
                 evidence=f"{prefix}{'configure' if generated else source}",
-                facts={
-                    "generated": "yes" if generated else "",
-                    "script": script,
-                    "stale": "yes" if _has_stale_config_sub(tree) else "",
-                },
-            )
-
-    def plan(self, candidate: Candidate, options: BuildOptions) -> tuple[Step, ...]:
-        """Generate if need be, configure, build, and install into the staging directory if that works."""
-        steps: list[Step] = []
-        regenerate = "autoreconf" in options.tweak.prepare
-        if not candidate.facts["generated"] or regenerate:
-            steps.append(Step(name="generate", script=_generate(candidate.facts["script"])))
-        refresh = ""
-        if candidate.facts["stale"] or "config-sub" in options.tweak.prepare:
-            refresh = (
-                "find . \\( -name config.sub -o -name config.guess \\) -type f | while read -r one; do "
-                'cp -f "/usr/share/misc/${one##*/}" "$one"; done\n'
-            )
-        arguments = words(options.tweak.configure_args)
-        make = words(options.tweak.make_args)
-        steps += [
-            Step(
-                name="configure",
-                script=(
-                    f"{refresh}chmod +x configure\n"
-                    f"./configure --prefix=/usr --disable-dependency-tracking{arguments}"
+                project=AutotoolsProject(
+                    is_generated=generated, script=script, is_stale=_has_stale_config_sub(tree)
                 ),
-            ),
-            Step(name="build", script=f"make -j{options.jobs}{make}"),
-            staged_install(f"make{make} install DESTDIR=STAGE"),
-        ]
-        return tuple(steps)
+            )
 
 
 def _generate(script: str) -> str:

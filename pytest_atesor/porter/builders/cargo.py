@@ -1,15 +1,16 @@
 """Cargo: packages and workspaces; vendored, from a registry, or with the distribution's packaged crates."""
 
-import tomllib
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from pytest_atesor.porter.builders.interface import BuildOptions, Candidate, Step
+from pytest_atesor.porter.builders.interface import Builder, BuildOptions, Candidate, Project, Step
 from pytest_atesor.porter.builders.shared import depth_penalty, places
 from pytest_atesor.porter.inside import read_program
+from pytest_atesor.porter.needs import Need, NeedKind
 from pytest_atesor.porter.tree import Tree
 
-__all__ = ["DISTRIBUTION_CRATES", "CargoBuilder"]
+__all__ = ["DISTRIBUTION_CRATES", "CargoBuilder", "CargoProject"]
 
 DISTRIBUTION_CRATES = "cargo-distribution"
 """The ``prepare`` word that switches to the distribution's packaged crates."""
@@ -20,11 +21,47 @@ _BUILT = ("dependencies", "build-dependencies")
 _NO_LOCKS = "find . -name Cargo.lock -not -path './vendor/*' -exec rm -f {} +\n"
 
 
-class CargoBuilder:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CargoProject(Project):
+    """What manifests ask of a registry: ``crates``, without those of tests; ``fetches`` counts these too."""
+
+    is_vendored: bool = False
+    crates: tuple[str, ...] = ()
+    fetches: bool = False
+
+    @property
+    def declared(self) -> tuple[Need, ...]:
+        """The crates."""
+        return tuple(Need(kind=NeedKind.CRATE, name=one) for one in self.crates)
+
+    def plan(self, options: BuildOptions) -> tuple[Step, ...]:
+        """Fetch the crates where there are any to fetch, then build without the network."""
+        build = f"cargo build --release --offline -j {options.jobs}"
+        if DISTRIBUTION_CRATES in options.tweak.prepare:
+            program = read_program("distribution_crates.py").decode()
+            widen = " --widen" if "cargo-widen" in options.tweak.prepare else ""
+            edit = f"{_NO_LOCKS}python3 -{widen} <<'PROGRAM'\n{program}PROGRAM\n"
+            return (Step(name="manifests", script=edit), Step(name="build", script=build))
+        if self.is_vendored or not self.fetches:
+            return (Step(name="build", script=build),)
+        return (
+            Step(
+                name="download",
+                script=f"CARGO_NET_RETRY=1 timeout {_DOWNLOAD_SECONDS} cargo fetch",
+                network=True,
+                is_attempt=False,
+            ),
+            Step(name="build", script=build),
+        )
+
+
+class CargoBuilder(Builder):
     """Builds the release profile of the package or the whole workspace."""
 
     name = "cargo"
     commands = ("cargo", "rustc", "cc")
+    language = "rust"
+    borrowing = (DISTRIBUTION_CRATES,)
 
     def find(self, tree: Tree) -> Iterable[Candidate]:
         """Yield a candidate for each Cargo.toml near the root that is a package or a workspace."""
@@ -40,36 +77,17 @@ class CargoBuilder:
                 directory=place,
                 rank=90 - depth_penalty(place),
                 evidence=f"{prefix}Cargo.toml" + (", vendored" if vendored else ""),
-                facts={
-                    "vendored": "yes" if vendored else "",
-                    "crates": " ".join(_crate_packages(manifests)),
-                    "fetch": "yes" if _crate_packages(manifests, (*_BUILT, "dev-dependencies")) else "",
-                },
+                project=CargoProject(
+                    is_vendored=vendored,
+                    crates=_crate_packages(manifests),
+                    fetches=bool(_crate_packages(manifests, (*_BUILT, "dev-dependencies"))),
+                ),
             )
-
-    def plan(self, candidate: Candidate, options: BuildOptions) -> tuple[Step, ...]:
-        """Fetch the crates where there are any to fetch, then build without the network."""
-        facts = candidate.facts
-        build = f"cargo build --release --offline -j {options.jobs}"
-        if DISTRIBUTION_CRATES in options.tweak.prepare:
-            program = read_program("distribution_crates.py").decode()
-            widen = " --widen" if "cargo-widen" in options.tweak.prepare else ""
-            edit = f"{_NO_LOCKS}python3 -{widen} <<'PROGRAM'\n{program}PROGRAM\n"
-            return (Step(name="manifests", script=edit), Step(name="build", script=build))
-        if facts["vendored"] or not facts["fetch"]:
-            return (Step(name="build", script=build),)
-        return (
-            Step(
-                name="download",
-                script=f"CARGO_NET_RETRY=1 timeout {_DOWNLOAD_SECONDS} cargo fetch",
-                network=True,
-                is_attempt=False,
-            ),
-            Step(name="build", script=build),
-        )
 
 
 def _manifests(tree: Tree, prefix: str) -> Iterable[Mapping[str, Any]]:
+    import tomllib  # noqa: PLC0415 - only for Rust, and the agent's start pays for every import
+
     for name in sorted(tree.files):
         if name.startswith(prefix) and name.endswith("Cargo.toml") and "/vendor/" not in f"/{name}":
             try:

@@ -2,12 +2,20 @@
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from pytest_atesor.porter.builders.interface import BUILD_DIRECTORY, BuildOptions, Candidate, Step
+from pytest_atesor.porter.builders.interface import (
+    BUILD_DIRECTORY,
+    Builder,
+    BuildOptions,
+    Candidate,
+    Project,
+    Step,
+)
 from pytest_atesor.porter.builders.shared import depth_penalty, places, staged_install, words
 from pytest_atesor.porter.tree import Tree
 
-__all__ = ["CMakeBuilder"]
+__all__ = ["CMakeBuilder", "CMakeProject"]
 
 _EXTRA_PLACES = ("cmake", "build/cmake", "cmake_unofficial", "build/CMake", "contrib/cmake", "projects/cmake")
 _OPTION = re.compile(
@@ -40,7 +48,31 @@ _REFUSALS = frozenset({"without", "disable", "no", "skip", "exclude", "ignore"})
 _LANGUAGES = re.compile(r"^[ \t]*project[ \t]*\(", re.IGNORECASE | re.MULTILINE)
 
 
-class CMakeBuilder:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CMakeProject(Project):
+    """The project's options for tests, benchmarks, fuzzing and documentation."""
+
+    extras: tuple[str, ...] = ()
+
+    def plan(self, options: BuildOptions) -> tuple[Step, ...]:
+        """Configure, build, and install into the staging directory if that works."""
+        off = [f"-D{name}=OFF" for name in self.extras]
+        generator = "Unix Makefiles" if "cmake-makefiles" in options.tweak.prepare else "Ninja"
+        arguments = words(("-G", generator, *off, *options.tweak.cmake_args))
+        return (
+            Step(
+                name="configure",
+                script=(
+                    f"cmake -S . -B {BUILD_DIRECTORY} -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX=/usr "
+                    f"-DBUILD_TESTING=OFF -DFETCHCONTENT_QUIET=OFF{arguments}"
+                ),
+            ),
+            Step(name="build", script=f"cmake --build {BUILD_DIRECTORY} -j {options.jobs}"),
+            staged_install(f"env DESTDIR=STAGE cmake --install {BUILD_DIRECTORY}"),
+        )
+
+
+class CMakeBuilder(Builder):
     """Configures out of source and builds everything but tests, benchmarks and documentation."""
 
     name = "cmake"
@@ -62,25 +94,8 @@ class CMakeBuilder:
                 directory=place,
                 rank=rank,
                 evidence=name,
-                facts={"extras": " ".join(extra_options(tree, place))},
+                project=CMakeProject(extras=extra_options(tree, place)),
             )
-
-    def plan(self, candidate: Candidate, options: BuildOptions) -> tuple[Step, ...]:
-        """Configure, build, and install into the staging directory if that works."""
-        off = [f"-D{name}=OFF" for name in candidate.facts["extras"].split()]
-        generator = "Unix Makefiles" if "cmake-makefiles" in options.tweak.prepare else "Ninja"
-        arguments = words(("-G", generator, *off, *options.tweak.cmake_args))
-        return (
-            Step(
-                name="configure",
-                script=(
-                    f"cmake -S . -B {BUILD_DIRECTORY} -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX=/usr "
-                    f"-DBUILD_TESTING=OFF -DFETCHCONTENT_QUIET=OFF{arguments}"
-                ),
-            ),
-            Step(name="build", script=f"cmake --build {BUILD_DIRECTORY} -j {options.jobs}"),
-            staged_install(f"env DESTDIR=STAGE cmake --install {BUILD_DIRECTORY}"),
-        )
 
 
 def extra_options(tree: Tree, place: str) -> tuple[str, ...]:

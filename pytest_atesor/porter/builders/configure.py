@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from pytest_atesor.porter.builders.interface import BuildOptions, Candidate, Step
+from pytest_atesor.porter.builders.interface import Builder, BuildOptions, Candidate, Project, Step
 from pytest_atesor.porter.builders.shared import depth_penalty, places, staged_install, words
 from pytest_atesor.porter.tree import Tree
 
-__all__ = ["ConfigureBuilder", "is_autoconf"]
+__all__ = ["ConfigureBuilder", "ConfigureProject", "is_autoconf"]
 
 _NAMES = ("configure", "Configure", "config")
 
@@ -17,7 +18,26 @@ def is_autoconf(text: str) -> bool:
     return bool(re.search(r"Generated .*by GNU Autoconf|GNU Autoconf|ac_default_prefix|ac_cv_", text))
 
 
-class ConfigureBuilder:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigureProject(Project):
+    """The script, relative to the candidate's directory, and the program that runs it."""
+
+    script: str
+    interpreter: str
+
+    def plan(self, options: BuildOptions) -> tuple[Step, ...]:
+        """Configure, build, and install into the staging directory if that works."""
+        start = f"{self.interpreter} ./{self.script}"
+        arguments = words(options.tweak.configure_args)
+        make = f"make -j{options.jobs}{words(options.tweak.make_args)}"
+        return (
+            Step(name="configure", script=f"{start} --prefix=/usr{arguments} || {start}{arguments}"),
+            Step(name="build", script=make),
+            staged_install(f"make{words(options.tweak.make_args)} install DESTDIR=STAGE"),
+        )
+
+
+class ConfigureBuilder(Builder):
     """Runs the script with a prefix, without one when it refuses that, and then make."""
 
     name = "configure"
@@ -40,25 +60,16 @@ class ConfigureBuilder:
                     directory="" if above else place,
                     rank=(79 if name == "configure" else 55) - (0 if above else depth_penalty(place)),
                     evidence=f"{prefix}{name} (not autoconf's)",
-                    facts={"script": prefix + name if above else name, "interpreter": _interpreter(text)},
+                    project=ConfigureProject(
+                        script=prefix + name if above else name, interpreter=_interpreter(text)
+                    ),
                 )
                 break
-
-    def plan(self, candidate: Candidate, options: BuildOptions) -> tuple[Step, ...]:
-        """Configure, build, and install into the staging directory if that works."""
-        start = f"{candidate.facts['interpreter']}./{candidate.facts['script']}"
-        arguments = words(options.tweak.configure_args)
-        make = f"make -j{options.jobs}{words(options.tweak.make_args)}"
-        return (
-            Step(name="configure", script=f"{start} --prefix=/usr{arguments} || {start}{arguments}"),
-            Step(name="build", script=make),
-            staged_install(f"make{words(options.tweak.make_args)} install DESTDIR=STAGE"),
-        )
 
 
 def _interpreter(text: str) -> str:
     first = text.partition("\n")[0]
     for name in ("bash", "perl", "python3", "python", "tclsh"):
         if re.search(rf"\b{name}\b", first):
-            return "python3 " if name.startswith("python") else f"{name} "
-    return "sh "
+            return "python3" if name.startswith("python") else name
+    return "sh"

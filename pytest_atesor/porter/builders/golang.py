@@ -6,13 +6,21 @@ sources (``/usr/share/gocode``), as the distribution's own builds do.
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from pytest_atesor.core.urls import SourceUrlError
-from pytest_atesor.porter.builders.interface import BUILD_DIRECTORY, BuildOptions, Candidate, Step
+from pytest_atesor.porter.builders.interface import (
+    BUILD_DIRECTORY,
+    Builder,
+    BuildOptions,
+    Candidate,
+    Project,
+    Step,
+)
 from pytest_atesor.porter.builders.shared import depth_penalty, places, quote
 from pytest_atesor.porter.tree import Tree
 
-__all__ = ["GOPATH_MODE", "GoBuilder"]
+__all__ = ["GOPATH_MODE", "GoBuilder", "GoProject"]
 
 GOPATH_MODE = "go-gopath"
 """The ``prepare`` word that switches to the distribution's packaged sources."""
@@ -57,11 +65,44 @@ exit 1
 """
 
 
-class GoBuilder:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoProject(Project):
+    """The module's path ("" without a go.mod), and whether it has vendor/ and asks for other modules."""
+
+    module: str = ""
+    is_vendored: bool = False
+    requires: bool = False
+
+    def plan(self, options: BuildOptions) -> tuple[Step, ...]:
+        """Download the modules where there are any to download, then build."""
+        if GOPATH_MODE in options.tweak.prepare or not self.module:
+            return _gopath_steps(self.module or _import_path(options.source_url))
+        vendored = self.is_vendored and ("GOFLAGS", "-mod=mod") not in options.tweak.environment
+        flags = "-mod=vendor -buildvcs=false" if vendored else "-buildvcs=false"
+        lines = [f'export GOFLAGS="${{GOFLAGS:-}} {flags}"', "tree=$PWD"]
+        if "go-directive" in options.tweak.prepare:
+            lines.insert(
+                0,
+                "version=$(go env GOVERSION | sed 's/go\\([0-9]*[.][0-9]*\\).*/\\1/')\n"
+                'go mod edit -toolchain=none -go="$version"',
+            )
+        steps = []
+        if self.requires and not vendored:
+            head = f"{lines[0]}\n" if "go-directive" in options.tweak.prepare else ""
+            script = f"{head}timeout {_DOWNLOAD_SECONDS} go mod download"
+            steps.append(Step(name="download", script=script, network=True, is_attempt=False))
+        script = "\n".join(lines) + _FIND_MAINS + _BUILD_MAINS
+        return (*steps, Step(name="build", script=script))
+
+
+class GoBuilder(Builder):
     """Builds each main package of the module into one directory."""
 
     name = "go"
     commands = ("go", "cc")
+    language = "go"
+    borrowing = (GOPATH_MODE,)
+    no_product = "the Go packages compile for riscv64, but none of them is a program that leaves a file"
 
     def find(self, tree: Tree) -> Iterable[Candidate]:
         """Yield a candidate for each go.mod near the root, or for a root with Go files and none."""
@@ -77,7 +118,7 @@ class GoBuilder:
                 directory="",
                 rank=50,
                 evidence="Go files without go.mod",
-                facts={"module": "", "vendored": "", "requires": ""},
+                project=GoProject(),
             )
 
     def _module(self, tree: Tree, place: str, prefix: str) -> Candidate:
@@ -89,34 +130,12 @@ class GoBuilder:
             directory=place,
             rank=88 - depth_penalty(place),
             evidence=f"{prefix}go.mod" + (" with vendor/" if vendored else ""),
-            facts={
-                "module": module.group(1) if module else "",
-                "vendored": "yes" if vendored else "",
-                "requires": "yes" if re.search(r"^\s*require\b", text, re.MULTILINE) else "",
-            },
+            project=GoProject(
+                module=module.group(1) if module else "",
+                is_vendored=vendored,
+                requires=bool(re.search(r"^\s*require\b", text, re.MULTILINE)),
+            ),
         )
-
-    def plan(self, candidate: Candidate, options: BuildOptions) -> tuple[Step, ...]:
-        """Download the modules where there are any to download, then build."""
-        facts = candidate.facts
-        if GOPATH_MODE in options.tweak.prepare or not facts["module"]:
-            return _gopath_steps(facts["module"] or _import_path(options.source_url))
-        vendored = bool(facts["vendored"]) and ("GOFLAGS", "-mod=mod") not in options.tweak.environment
-        flags = "-mod=vendor -buildvcs=false" if vendored else "-buildvcs=false"
-        lines = [f'export GOFLAGS="${{GOFLAGS:-}} {flags}"', "tree=$PWD"]
-        if "go-directive" in options.tweak.prepare:
-            lines.insert(
-                0,
-                "version=$(go env GOVERSION | sed 's/go\\([0-9]*[.][0-9]*\\).*/\\1/')\n"
-                'go mod edit -toolchain=none -go="$version"',
-            )
-        steps = []
-        if facts["requires"] and not vendored:
-            head = f"{lines[0]}\n" if "go-directive" in options.tweak.prepare else ""
-            script = f"{head}timeout {_DOWNLOAD_SECONDS} go mod download"
-            steps.append(Step(name="download", script=script, network=True, is_attempt=False))
-        script = "\n".join(lines) + _FIND_MAINS + _BUILD_MAINS
-        return (*steps, Step(name="build", script=script))
 
 
 def _gopath_steps(module: str) -> tuple[Step, ...]:

@@ -4,33 +4,20 @@ Everything here is a plan: nothing runs. Paths are relative to the package's tre
 byte names that are no UTF-8 carry surrogate escapes.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from pytest_atesor.porter.needs import Need
 from pytest_atesor.porter.tree import Tree
 
-__all__ = ["BUILD_DIRECTORY", "STAGE", "BuildOptions", "Builder", "Candidate", "Step", "Tweak"]
+__all__ = ["BUILD_DIRECTORY", "STAGE", "BuildOptions", "Builder", "Candidate", "Project", "Step", "Tweak"]
 
 BUILD_DIRECTORY = "atesor-build"
 """Where out-of-source builds and Go write, below the candidate's directory."""
 
 STAGE = "$ATESOR_STAGE"
 """The staging directory of ``make install``, as scripts spell it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
-    """One way to build the tree. The highest ``rank`` is tried first; ``evidence`` says what was seen.
-
-    ``facts`` are what the builder read off the tree and needs again in its plan.
-    """
-
-    builder: str
-    directory: str
-    rank: int
-    evidence: str
-    facts: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,8 +94,31 @@ _LISTS = (
 )
 
 
+class Project(Protocol):
+    """What a builder read off one place of the tree: a frozen value of the builder's own, and its plans."""
+
+    def plan(self, options: BuildOptions) -> tuple[Step, ...]:
+        """Return the steps that build it, in order."""
+
+    @property
+    def declared(self) -> tuple[Need, ...]:
+        """What its metadata asks of a registry, for logs that name nothing."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One way to build the tree. The highest ``rank`` is tried first; ``evidence`` says what was seen."""
+
+    builder: str
+    directory: str
+    rank: int
+    evidence: str
+    project: Project
+
+
 class Builder(Protocol):
-    """One build system."""
+    """One build system. What has a default here is for those that differ."""
 
     @property
     def name(self) -> str:
@@ -121,5 +131,22 @@ class Builder(Protocol):
     def find(self, tree: Tree) -> Iterable[Candidate]:
         """Yield what in the tree this builder can build."""
 
-    def plan(self, candidate: Candidate, options: BuildOptions) -> tuple[Step, ...]:
-        """Return the steps that build the candidate, in order."""
+    @property
+    def language(self) -> str:
+        """The language whose share of the sources must carry its candidates ("go", "rust"); "" for none."""
+        return ""
+
+    @property
+    def is_stopgap(self) -> bool:
+        """Whether it only helps where no build system is: it never stands in for one that failed."""
+        return False
+
+    @property
+    def borrowing(self) -> tuple[str, ...]:
+        """The ``prepare`` words that make it build with the platform's packaged libraries."""
+        return ()
+
+    @property
+    def no_product(self) -> str:
+        """What a build that passed and left nothing native may mean; "" without a guess."""
+        return ""

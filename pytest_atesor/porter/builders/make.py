@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from pytest_atesor.porter.builders.interface import BuildOptions, Candidate, Step
+from pytest_atesor.porter.builders.interface import Builder, BuildOptions, Candidate, Project, Step
 from pytest_atesor.porter.builders.shared import depth_penalty, places, staged_install, words
 from pytest_atesor.porter.tree import Tree
 
-__all__ = ["MakeBuilder"]
+__all__ = ["MakeBuilder", "MakeProject"]
 
 _NAMES = (
     "GNUmakefile",
@@ -26,7 +27,29 @@ _COMPILES = re.compile(
 )
 
 
-class MakeBuilder:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MakeProject(Project):
+    """The Makefile's name, and the goal to name ("": its default builds)."""
+
+    file: str = "Makefile"
+    target: str = ""
+
+    def plan(self, options: BuildOptions) -> tuple[Step, ...]:
+        """Build, then install into the staging directory as a help to find the product."""
+        chosen = () if self.file in _NAMES[:3] else ("-f", self.file)
+        is_named = not self.target or any("=" not in one for one in options.tweak.make_args)
+        goals = () if is_named else (self.target,)
+        base = f"make{words(chosen)} -j{options.jobs}{words(options.tweak.make_args)}"
+        return (
+            Step(name="build", script=f"{base}{words(goals)}"),
+            staged_install(
+                f"make{words((*chosen, *options.tweak.make_args))} install "
+                "DESTDIR=STAGE PREFIX=/usr prefix=/usr"
+            ),
+        )
+
+
+class MakeBuilder(Builder):
     """Runs make with its default target, or the one that builds when the default only prints help."""
 
     name = "make"
@@ -40,30 +63,18 @@ class MakeBuilder:
             if name is None:
                 continue
             text = tree.text(prefix + name)
-            facts = {"file": name, "target": choose_target(text)}
             rank = 60 - depth_penalty(place)
             if not _COMPILES.search(text):
                 rank -= 25  # it may drive documentation or another build tool only
             if name not in _NAMES[:3]:
                 rank -= 5
             yield Candidate(
-                builder=self.name, directory=place, rank=rank, evidence=f"{prefix}{name}", facts=facts
+                builder=self.name,
+                directory=place,
+                rank=rank,
+                evidence=f"{prefix}{name}",
+                project=MakeProject(file=name, target=choose_target(text)),
             )
-
-    def plan(self, candidate: Candidate, options: BuildOptions) -> tuple[Step, ...]:
-        """Build, then install into the staging directory as a help to find the product."""
-        file = candidate.facts["file"]
-        chosen = () if file in _NAMES[:3] else ("-f", file)
-        target = candidate.facts["target"]
-        goals = () if not target or any("=" not in one for one in options.tweak.make_args) else (target,)
-        base = f"make{words(chosen)} -j{options.jobs}{words(options.tweak.make_args)}"
-        return (
-            Step(name="build", script=f"{base}{words(goals)}"),
-            staged_install(
-                f"make{words((*chosen, *options.tweak.make_args))} install "
-                "DESTDIR=STAGE PREFIX=/usr prefix=/usr"
-            ),
-        )
 
 
 def choose_target(text: str) -> str:

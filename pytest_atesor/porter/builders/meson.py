@@ -2,12 +2,20 @@
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from pytest_atesor.porter.builders.interface import BUILD_DIRECTORY, BuildOptions, Candidate, Step
+from pytest_atesor.porter.builders.interface import (
+    BUILD_DIRECTORY,
+    Builder,
+    BuildOptions,
+    Candidate,
+    Project,
+    Step,
+)
 from pytest_atesor.porter.builders.shared import depth_penalty, places, staged_install, words
 from pytest_atesor.porter.tree import Tree
 
-__all__ = ["MesonBuilder"]
+__all__ = ["MesonBuilder", "MesonProject"]
 
 _OPTION = re.compile(
     r"option\s*\(\s*'([A-Za-z0-9_-]+)'\s*,\s*type\s*:\s*'(boolean|feature|combo)'(?:[^()]|\([^()]*\))*\)"
@@ -18,7 +26,30 @@ _EXTRAS = re.compile(
 )
 
 
-class MesonBuilder:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MesonProject(Project):
+    """Settings that turn tests, benchmarks and documentation off."""
+
+    extras: tuple[str, ...] = ()
+
+    def plan(self, options: BuildOptions) -> tuple[Step, ...]:
+        """Configure, build, and install into the staging directory if that works."""
+        off = [f"-D{one}" for one in self.extras]
+        arguments = words((*off, *options.tweak.meson_args))
+        return (
+            Step(
+                name="configure",
+                script=(
+                    f"meson setup {BUILD_DIRECTORY} --prefix=/usr --buildtype=release "
+                    f"--wrap-mode=nodownload{arguments}"
+                ),
+            ),
+            Step(name="build", script=f"ninja -C {BUILD_DIRECTORY} -j {options.jobs}"),
+            staged_install(f"env DESTDIR=STAGE meson install -C {BUILD_DIRECTORY} --no-rebuild"),
+        )
+
+
+class MesonBuilder(Builder):
     """Configures without downloads and builds everything but tests and documentation."""
 
     name = "meson"
@@ -37,24 +68,8 @@ class MesonBuilder:
                 directory=place,
                 rank=74 - depth_penalty(place),
                 evidence=name,
-                facts={"extras": " ".join(extra_options(declared))},
+                project=MesonProject(extras=extra_options(declared)),
             )
-
-    def plan(self, candidate: Candidate, options: BuildOptions) -> tuple[Step, ...]:
-        """Configure, build, and install into the staging directory if that works."""
-        off = [f"-D{one}" for one in candidate.facts["extras"].split()]
-        arguments = words((*off, *options.tweak.meson_args))
-        return (
-            Step(
-                name="configure",
-                script=(
-                    f"meson setup {BUILD_DIRECTORY} --prefix=/usr --buildtype=release "
-                    f"--wrap-mode=nodownload{arguments}"
-                ),
-            ),
-            Step(name="build", script=f"ninja -C {BUILD_DIRECTORY} -j {options.jobs}"),
-            staged_install(f"env DESTDIR=STAGE meson install -C {BUILD_DIRECTORY} --no-rebuild"),
-        )
 
 
 def extra_options(declared: str) -> tuple[str, ...]:

@@ -2,23 +2,49 @@
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from pytest_atesor.porter.builders.interface import BuildOptions, Candidate, Step
+from pytest_atesor.porter.builders.interface import Builder, BuildOptions, Candidate, Project, Step
 from pytest_atesor.porter.builders.shared import words
 from pytest_atesor.porter.tree import Tree
 
-__all__ = ["PlainCBuilder"]
+__all__ = ["PlainCBuilder", "PlainCProject"]
 
 _MAIN = re.compile(r"^[ \t]*(?:int|void|auto)?\s*main\s*\(", re.MULTILINE)
 _SUFFIXES = {".c": "cc", ".cc": "c++", ".cpp": "c++", ".cxx": "c++"}
 _MOST_FILES = 60
 
 
-class PlainCBuilder:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlainCProject(Project):
+    """The files that belong to every program, and those with a ``main`` of their own."""
+
+    sources: tuple[str, ...]
+    mains: tuple[str, ...] = ()
+
+    def plan(self, options: BuildOptions) -> tuple[Step, ...]:  # noqa: ARG002 - the protocol's
+        """Compile and link with the usual system libraries; without ``main``, make a shared library."""
+        sources, mains = self.sources, self.mains
+        compiler = "c++" if any(_suffix(one) != ".c" for one in [*sources, *mains]) else "cc"
+        common = f"{compiler} -O2 -I. -Iinclude -I.. -I../include"
+        libraries = "-lm -lpthread -ldl"
+        if len(mains) == 1:
+            script = f"{common} -o{words([_output(mains[0]), *sources])} {libraries}"
+        elif mains:
+            script = "\n".join(
+                f"{common} -o{words([_output(one), one, *sources])} {libraries}" for one in mains
+            )
+        else:
+            script = f"{common} -fPIC -shared -o libatesor-plain.so{words(sources)} {libraries}"
+        return (Step(name="build", script=script),)
+
+
+class PlainCBuilder(Builder):
     """Compiles the files of one directory into one program."""
 
     name = "plain-c"
     commands = ("cc",)
+    is_stopgap = True
 
     def find(self, tree: Tree) -> Iterable[Candidate]:
         """Yield one candidate per directory whose files define exactly one ``main``, or none (a library)."""
@@ -35,28 +61,11 @@ class PlainCBuilder:
                 directory=place,
                 rank=rank if programs else rank - 5,
                 evidence=f"{len(files)} source files in ./{place}, {len(mains)} with main",
-                facts={
-                    "sources": "\n".join(one.removeprefix(prefix) for one in [*programs, *usable]),
-                    "mains": "\n".join(one.removeprefix(prefix) for one in mains),
-                },
+                project=PlainCProject(
+                    sources=tuple(one.removeprefix(prefix) for one in [*programs, *usable]),
+                    mains=tuple(one.removeprefix(prefix) for one in mains),
+                ),
             )
-
-    def plan(self, candidate: Candidate, options: BuildOptions) -> tuple[Step, ...]:  # noqa: ARG002 - the protocol's
-        """Compile and link with the usual system libraries; without ``main``, make a shared library."""
-        sources = [one for one in candidate.facts["sources"].split("\n") if one]
-        mains = [one for one in candidate.facts["mains"].split("\n") if one]
-        compiler = "c++" if any(_suffix(one) != ".c" for one in [*sources, *mains]) else "cc"
-        common = f"{compiler} -O2 -I. -Iinclude -I.. -I../include"
-        libraries = "-lm -lpthread -ldl"
-        if len(mains) == 1:
-            script = f"{common} -o{words([_output(mains[0]), *sources])} {libraries}"
-        elif mains:
-            script = "\n".join(
-                f"{common} -o{words([_output(one), one, *sources])} {libraries}" for one in mains
-            )
-        else:
-            script = f"{common} -fPIC -shared -o libatesor-plain.so{words(sources)} {libraries}"
-        return (Step(name="build", script=script),)
 
 
 def _output(source: str) -> str:

@@ -8,13 +8,19 @@ import pytest
 
 from pytest_atesor.core.outcome import Cause, Verdict
 from pytest_atesor.errors import SandboxError
-from pytest_atesor.porter.attempts import Attempts, Built, Package, build_file_words
+from pytest_atesor.porter.attempts import Attempts, Built
+from pytest_atesor.porter.builders.cmake import CMakeProject
+from pytest_atesor.porter.builders.golang import GoProject
 from pytest_atesor.porter.builders.interface import BuildOptions, Candidate, Tweak
+from pytest_atesor.porter.builders.make import MakeProject
+from pytest_atesor.porter.builders.plainc import PlainCProject
 from pytest_atesor.porter.elf import ElfFacts, ElfType
 from pytest_atesor.porter.installer import Installer
 from pytest_atesor.porter.phases import Phases
+from pytest_atesor.porter.repair import Package
 from pytest_atesor.porter.scan import Artifact, Scan
 from pytest_atesor.porter.shell import Capture, Shell
+from pytest_atesor.porter.spoken import build_file_words
 from pytest_atesor.porter.tree import Tree
 from pytest_atesor.porter.workplace import fresh_tree_script, wrapper_script
 from pytest_atesor.sandbox.interface import Completed, ExecSpec
@@ -38,19 +44,21 @@ _PROOF = Scan(
     products=(Artifact(path="stage/x", size_bytes=1, type="executable", sha256="0" * 64, facts=_FACTS),)
 )
 _NOTHING = Scan(products=())
-_MAKE = Candidate(
-    builder="make", directory="", rank=60, evidence="Makefile", facts={"file": "Makefile", "target": ""}
-)
-_CMAKE = Candidate(builder="cmake", directory="", rank=70, evidence="CMakeLists.txt", facts={"extras": ""})
+_MAKE = Candidate(builder="make", directory="", rank=60, evidence="Makefile", project=MakeProject())
+_CMAKE = Candidate(builder="cmake", directory="", rank=70, evidence="CMakeLists.txt", project=CMakeProject())
 _SUB = Candidate(
     builder="make",
     directory="src",
     rank=30,
     evidence="src/Makefile",
-    facts={"file": "Makefile", "target": ""},
+    project=MakeProject(),
 )
 _PLAIN = Candidate(
-    builder="plain-c", directory="", rank=10, evidence="x.c", facts={"sources": "x.c", "mains": "x.c"}
+    builder="plain-c",
+    directory="",
+    rank=10,
+    evidence="x.c",
+    project=PlainCProject(sources=("x.c",), mains=("x.c",)),
 )
 
 
@@ -212,7 +220,7 @@ _GO = Candidate(
     directory="",
     rank=88,
     evidence="go.mod",
-    facts={"module": "a.org/x", "vendored": "", "requires": "yes"},
+    project=GoProject(module="a.org/x", requires=True),
 )
 
 

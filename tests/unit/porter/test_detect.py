@@ -2,7 +2,6 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from pytest_atesor.porter.builders import builder_named
 from pytest_atesor.porter.builders.interface import BuildOptions, Tweak
 from pytest_atesor.porter.builders.make import choose_target
 from pytest_atesor.porter.detect import detect, explain_unknown
@@ -50,7 +49,7 @@ def test_each_build_system_is_found(make_tree: MakeTree, name: str) -> None:
 @pytest.mark.parametrize("name", _TREES)
 def test_every_candidate_has_a_plan_with_a_build_step(make_tree: MakeTree, name: str) -> None:
     for candidate in detect(make_tree(_TREES[name][1])):
-        steps = builder_named(candidate.builder).plan(candidate, BuildOptions(jobs=3))
+        steps = candidate.project.plan(BuildOptions(jobs=3))
         assert "build" in [one.name for one in steps if one.required]
         assert all(not one.network for one in steps if one.name in {"configure", "build", "install"})
 
@@ -159,7 +158,7 @@ def test_options_of_cmake_for_tests_and_documentation_are_turned_off(make_tree: 
         'option(NO_TESTS "" OFF)\noption(CONTEST_MODE "" ON)\noption(X_BuildTests "" ON)\n'
     )
     (candidate,) = detect(make_tree({"CMakeLists.txt": text}))
-    script = builder_named("cmake").plan(candidate, BuildOptions(jobs=1))[0].script
+    script = candidate.project.plan(BuildOptions(jobs=1))[0].script
     assert "-DX_BUILD_TESTS=OFF" in script
     assert "-DBUILD_DOCS=OFF" in script
     assert "-DX_BuildTests=OFF" in script
@@ -172,7 +171,7 @@ def test_options_of_meson_for_tests_and_documentation_are_turned_off(make_tree: 
         " description: 'a (long) one')\noption('zlib', type: 'feature')\n"
     )
     (candidate,) = detect(make_tree({"meson.build": "project('x')\n", "meson_options.txt": options}))
-    script = builder_named("meson").plan(candidate, BuildOptions(jobs=1))[0].script
+    script = candidate.project.plan(BuildOptions(jobs=1))[0].script
     assert "-Dtests=false -Ddocs=disabled" in script
     assert "zlib" not in script
 
@@ -181,17 +180,14 @@ def test_a_vendored_go_module_needs_no_network(make_tree: MakeTree) -> None:
     files = {"go.mod": "module x\n\nrequire (\n\ta.org/b v1.0.0\n)\n", "main.go": "package main\n"}
     with_network = detect(make_tree(files))[0]
     vendored = detect(make_tree({**files, "vendor/modules.txt": "# a.org/b v1.0.0\n"}))[0]
-    plan = builder_named("go").plan
-    assert [one.network for one in plan(with_network, BuildOptions(jobs=1))] == [True, False]
-    assert [one.network for one in plan(vendored, BuildOptions(jobs=1))] == [False]
-    assert "-mod=vendor" in plan(vendored, BuildOptions(jobs=1))[0].script
+    assert [one.network for one in with_network.project.plan(BuildOptions(jobs=1))] == [True, False]
+    assert [one.network for one in vendored.project.plan(BuildOptions(jobs=1))] == [False]
+    assert "-mod=vendor" in vendored.project.plan(BuildOptions(jobs=1))[0].script
 
 
 def test_a_tree_without_go_mod_gets_its_import_path_from_the_url(make_tree: MakeTree) -> None:
     (candidate,) = [one for one in detect(make_tree({"main.go": "package main\n"})) if one.builder == "go"]
-    steps = builder_named("go").plan(
-        candidate, BuildOptions(jobs=1, source_url="https://github.com/owner/tool.git")
-    )
+    steps = candidate.project.plan(BuildOptions(jobs=1, source_url="https://github.com/owner/tool.git"))
     assert "src/github.com/owner/tool\n" in steps[-1].script
 
 
@@ -205,7 +201,7 @@ def test_cargo_asks_for_crates_of_every_member_but_not_for_tests_or_paths(make_t
         ),
     }
     candidate = detect(make_tree(files))[0]
-    assert set(candidate.facts["crates"].split()) == {"clap@4.5", "libc@0.2", "new-name@1"}
+    assert {one.name for one in candidate.project.declared} == {"clap@4.5", "libc@0.2", "new-name@1"}
 
 
 def test_a_hostile_manifest_does_not_stop_detection(make_tree: MakeTree) -> None:
@@ -216,9 +212,8 @@ def test_a_hostile_manifest_does_not_stop_detection(make_tree: MakeTree) -> None
 def test_stale_config_scripts_are_refreshed_before_configure(make_tree: MakeTree) -> None:
     old = detect(make_tree({"configure": _AUTOCONF, "build-aux/config.sub": "# timestamp='2003'\n"}))[0]
     new = detect(make_tree({"configure": _AUTOCONF, "build-aux/config.sub": "case riscv64) ;;\n"}))[0]
-    plan = builder_named("autotools").plan
-    assert "/usr/share/misc/" in plan(old, BuildOptions(jobs=1))[0].script
-    assert "/usr/share/misc/" not in plan(new, BuildOptions(jobs=1))[0].script
+    assert "/usr/share/misc/" in old.project.plan(BuildOptions(jobs=1))[0].script
+    assert "/usr/share/misc/" not in new.project.plan(BuildOptions(jobs=1))[0].script
 
 
 def test_values_from_fixes_are_quoted_for_the_shell(make_tree: MakeTree) -> None:
@@ -228,5 +223,5 @@ def test_values_from_fixes_are_quoted_for_the_shell(make_tree: MakeTree) -> None
     )
     for _, files in _TREES.values():
         for candidate in detect(make_tree(files)):
-            for step in builder_named(candidate.builder).plan(candidate, BuildOptions(jobs=1, tweak=tweak)):
+            for step in candidate.project.plan(BuildOptions(jobs=1, tweak=tweak)):
                 assert "; touch /tmp/owned; '" not in step.script.replace("'\"'\"'", "QUOTE")

@@ -1,0 +1,154 @@
+"""What a failed attempt asks for: the first rule that can still help, applied, or the reason why none can.
+
+Packages are installed here; builds are not run here.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from pytest_atesor.core.outcome import Cause
+from pytest_atesor.porter.builders import builder_named
+from pytest_atesor.porter.builders.interface import BuildOptions, Candidate, Tweak
+from pytest_atesor.porter.diagnose import diagnose, render
+from pytest_atesor.porter.fixes.interface import Install, Stop
+from pytest_atesor.porter.installer import Installer
+from pytest_atesor.porter.needs import Need, NeedKind
+from pytest_atesor.porter.reason import find_reason
+from pytest_atesor.porter.verdict import Outcome, failed
+
+__all__ = ["Failure", "Package", "Progress", "Repair"]
+
+_SHOWN_NEEDS = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Package:
+    """What is built: its directory name, whether file times mean nothing (git), Debian's name for it.
+
+    ``tree_names`` are its files' base names, ``spoken`` the words of its build files, ``absent`` the
+    submodules that could not be fetched, each with the reason.
+    """
+
+    name: str
+    same_times: bool
+    debian_source: str
+    tree_names: frozenset[str] = frozenset()
+    spoken: frozenset[str] = frozenset()
+    absent: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """One failed attempt: the step, what it printed."""
+
+    step: str
+    log: str
+    is_attempt: bool = True
+
+
+@dataclass(slots=True, kw_only=True)
+class Progress:
+    """What is known so far about one candidate."""
+
+    options: BuildOptions
+    tried: set[Need] = field(default_factory=set)
+    unknown: set[Need] = field(default_factory=set)
+    asked_debian: bool = False
+
+
+class Repair:
+    """Answers failures of one package's attempts."""
+
+    def __init__(self, installer: Installer, package: Package, *, say: Callable[[str], None]) -> None:
+        self._installer = installer
+        self._package = package
+        self._say = say
+
+    def decide(
+        self, failure: Failure, candidate: Candidate, progress: Progress, *, last: bool
+    ) -> Outcome | None:
+        """Apply the first rule that can still help and return None, or return why none can."""
+        unresolved: list[Need] = []
+        applied: list[str] = []
+        is_missing = False
+        for match in diagnose(failure.log, candidate.builder):
+            fix = match.rule.fix
+            if isinstance(fix, Stop):
+                if not applied:
+                    name = match.names[0] if match.names else "something"
+                    return failed(fix.cause, fix.reason.replace("{name}", name))
+            elif last:
+                is_missing = is_missing or isinstance(fix, Install)
+            elif not applied or match.rule.independent:
+                change = render(fix.change or Tweak(), match.names)
+                changed = progress.options.with_fix(match.rule.name, change)
+                helps = changed.tweak != progress.options.tweak
+                if isinstance(fix, Install):
+                    needs = match.needs(failure.log) or _declared(candidate, fix.kind)
+                    is_supplied = self._supply(needs, progress, unresolved)
+                    helps = is_supplied or (helps and fix.kind.is_of_registry)
+                if helps:
+                    progress.options = changed
+                    applied.append(match.rule.name)
+        if applied:
+            self._say(f"--> {', '.join(applied)}: what the next attempt does about it")
+            return None
+        return self._explain(failure, candidate, unresolved, progress.options, is_missing=is_missing)
+
+    def _supply(self, needs: Iterable[Need], progress: Progress, unresolved: list[Need]) -> bool:
+        """Install what ``needs`` asks for, once per need; say whether anything new is there."""
+        asked = list(needs)
+        fresh = [one for one in asked if one not in progress.tried and not self._is_own(one)]
+        progress.tried.update(fresh)
+        found, unknown = self._installer.resolve(fresh, self._package.spoken)
+        progress.unknown.update(unknown)
+        unresolved.extend(one for one in asked if one in progress.unknown)
+        if not fresh:
+            return False
+        candidates: tuple[str, ...] = ()
+        if not progress.asked_debian and any(not one.kind.is_of_registry for one in fresh):
+            progress.asked_debian = True
+            candidates = self._installer.build_depends(self._package.debian_source)
+        if found and all(one.kind is NeedKind.WORDS for one in fresh):
+            found = found[:2]  # words are the weakest sign: the first one or two that name something real
+        return self._installer.install(found, candidates)
+
+    def _is_own(self, need: Need) -> bool:
+        """Say whether a missing header is the tree's own: generated later, or not on the include path."""
+        return need.kind is NeedKind.HEADER and need.name.rpartition("/")[2] in self._package.tree_names
+
+    def _explain(
+        self,
+        failure: Failure,
+        candidate: Candidate,
+        unresolved: Sequence[Need],
+        options: BuildOptions,
+        *,
+        is_missing: bool,
+    ) -> Outcome:
+        reason = find_reason(failure.log) or f"{failure.step} failed without a word"
+        for path, why in self._package.absent:
+            if path.rpartition("/")[2] in failure.log:
+                return failed(Cause.SOURCE, f"the submodule {path} could not be fetched ({why}): {reason}")
+        named = [one for one in dict.fromkeys(unresolved) if one.kind is not NeedKind.WORDS]
+        if named:
+            shown = ", ".join(str(one) for one in named[:_SHOWN_NEEDS])
+            more = f" and {len(named) - _SHOWN_NEEDS} more" if len(named) > _SHOWN_NEEDS else ""
+            if named[0].kind.is_of_registry:
+                return failed(
+                    Cause.DEPENDENCY,
+                    f"neither a registry nor a package of this platform provides {shown}{more}",
+                )
+            return failed(Cause.DEPENDENCY, f"no package provides {shown}{more} ({failure.step}: {reason})")
+        cause = Cause.DEPENDENCY if unresolved or is_missing else Cause.BUILD
+        borrowed = set(builder_named(candidate.builder).borrowing) & set(options.tweak.prepare)
+        if borrowed and not unresolved:
+            return failed(
+                Cause.DEPENDENCY, f"does not build with this platform's packaged libraries: {reason}"
+            )
+        return failed(cause, f"{failure.step}: {reason}")
+
+
+def _declared(candidate: Candidate, kind: NeedKind) -> tuple[Need, ...]:
+    """Return what the tree's own metadata asks for, where a log names nothing."""
+    return tuple(one for one in candidate.project.declared if one.kind is kind)
