@@ -5,7 +5,6 @@ covers real upstream names (``libsigc++``, ``c-ares``, ``7zip``, ``node.js``) an
 shell, an option parser or a node id to misread.
 """
 
-import hashlib
 import re
 import unicodedata
 from collections.abc import Container, Iterable
@@ -162,7 +161,7 @@ def make_case_id(label: str, taken: Container[str]) -> str:
     plain = slug or "case"
     if slug and len(plain) <= LONGEST_NAME_BYTES and plain.casefold() not in taken:
         return plain
-    digest = hashlib.sha256(label.encode("utf-8", "surrogatepass")).hexdigest()
+    digest = _sha256(label)
     for width in range(_DIGEST_CHARACTERS, len(digest) + 1):
         case_id = f"{plain[: LONGEST_NAME_BYTES - width - 1]}-{digest[:width]}"
         if case_id.casefold() not in taken:
@@ -239,5 +238,11 @@ def _strip_version(name: str) -> str:
 def _fit(name: str) -> str:
     if len(name) <= LONGEST_NAME_BYTES:
         return name
-    digest = hashlib.sha256(name.encode()).hexdigest()[:_DIGEST_CHARACTERS]
+    digest = _sha256(name)[:_DIGEST_CHARACTERS]
     return f"{name[: LONGEST_NAME_BYTES - _DIGEST_CHARACTERS - 1]}-{digest}"
+
+
+def _sha256(text: str) -> str:
+    import hashlib  # noqa: PLC0415 - few names need it, and loading OpenSSL costs each start of the agent 5 ms
+
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

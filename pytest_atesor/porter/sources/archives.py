@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 from pytest_atesor.core.names import redact_text
 from pytest_atesor.core.text import sanitize_line
 from pytest_atesor.core.urls import SourceUrl, SourceUrlError, parse_source_url
-from pytest_atesor.porter.inside import download, read_program
+from pytest_atesor.porter.inside import RESULT_MARK, read_program
 from pytest_atesor.porter.sources.host_network import FromHost, HostNetwork, decide_way, plan_inside_proxies
 from pytest_atesor.porter.sources.interface import Fetched, Kind, SourceError, Trouble
 from pytest_atesor.porter.sources.job import SOURCE_ROOT, CommandEnd, Incoming, Job
@@ -124,6 +124,9 @@ def _open_at_once(path: str, flags: int) -> int:
 
 
 def _download_on_host(job: Job, url: SourceUrl, incoming: Incoming) -> str:
+    # Seldom needed, and an HTTP client is a fifth of what the agent's start would cost.
+    from pytest_atesor.porter.inside import download  # noqa: PLC0415
+
     parts = urlsplit(url.text)
     headers: dict[str, str] = {}
     if parts.username is not None:
@@ -168,8 +171,8 @@ def _parse_result(end: CommandEnd, what: str) -> dict[str, object]:
     if end.timed_out:
         raise SourceError(Trouble.TIMEOUT, f"{what} took too long")
     for line in reversed(end.text.splitlines()):
-        if line.startswith(download.MARK):
-            result = json.loads(line.removeprefix(download.MARK))
+        if line.startswith(RESULT_MARK):
+            result = json.loads(line.removeprefix(RESULT_MARK))
             if isinstance(result, dict):
                 return result
     raise SourceError(Trouble.BROKEN, f"{what} failed inside the sandbox: {sanitize_line(end.text[-300:])}")

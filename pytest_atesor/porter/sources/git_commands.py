@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
-import psutil
-
 from pytest_atesor.core.names import redact_text
 from pytest_atesor.porter.sources.interface import SourceError, Trouble
 from pytest_atesor.porter.sources.job import CommandEnd, Job
@@ -206,6 +204,8 @@ class HostGit:
 
 
 def _kill_tree(child: "subprocess.Popen[bytes]") -> None:
+    import psutil  # noqa: PLC0415 - seldom needed, and the agent's start pays for every import
+
     try:
         family = [*psutil.Process(child.pid).children(recursive=True), psutil.Process(child.pid)]
     except psutil.NoSuchProcess:
