@@ -21,7 +21,7 @@ from pytest_atesor.control.live import LiveReport
 from pytest_atesor.control.scheduler import FenceScheduling
 from pytest_atesor.control.session import BatchSession
 from pytest_atesor.control.signals import signals_blocked
-from pytest_atesor.control.watch import StoppedWorkers
+from pytest_atesor.control.watch import WorkerWatch
 from pytest_atesor.core.attempt_json import load_attempt
 from pytest_atesor.core.outcome import Cause, Status
 from pytest_atesor.work.collection import BEGUN_ATTRIBUTE, FENCE_NAME, RECORD_ATTRIBUTE
@@ -54,7 +54,8 @@ class Controller:
         )
         self._failed_before: dict[str, bool] = {}
         self._reported: set[str] = set()
-        self.session = BatchSession(batch.bundle, self, batch.clock)
+        self.watch = WorkerWatch(batch.crew.processes)
+        self.session = BatchSession(batch.bundle, self, batch.clock, self.watch)
         self._alarm = Alarm(self.session, batch.engine, lambda: batch.crew.processes.send(STOP_WORKER))
 
     # What happened, from the session.
@@ -273,9 +274,10 @@ class Controller:
 class XdistHooks:
     """Hooks of pytest-xdist's controller; registered only when cases go to worker processes."""
 
-    def __init__(self, batch: Batch, session: BatchSession) -> None:
+    def __init__(self, batch: Batch, session: BatchSession, watch: WorkerWatch) -> None:
         self._batch = batch
         self._session = session
+        self._watch = watch
         self._held = contextlib.ExitStack()
         self._useless = 0
 
@@ -293,13 +295,14 @@ class XdistHooks:
             raise pytest.exit.Exception(f"atesor: error: {reason}", returncode=1) from error
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtestloop(self) -> Generator[None, object, object]:
+    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
         """Turn the death of a replacement at its very start into an end of the batch; xdist would crash.
 
-        Workers that were stopped and never go on are killed meanwhile.
+        Workers that stand still are killed meanwhile.
         """
+        dsession: Any = session.config.pluginmanager.getplugin("dsession")
         try:
-            with StoppedWorkers(self._batch.crew.processes):
+            with self._watch.watching(lambda: bool(dsession.shuttingdown)):
                 return (yield)
         except EOFError as error:
             raise pytest.exit.Exception(f"atesor: error: {self._give_up(error)}", returncode=1) from error
@@ -317,7 +320,7 @@ class XdistHooks:
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:  # noqa: ANN401 - xdist's WorkerController has no public type
         """Take over a new worker process: learn its id, give it a slot and its orders."""
-        self._batch.crew.enlist(node)
+        self._watch.expect_collection(self._batch.crew.enlist(node))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:  # noqa: ANN401 - the same
@@ -330,7 +333,9 @@ class XdistHooks:
         self._batch.crew.discharge(worker, has_died=bool(error))
         if not error:
             return
-        self._session.defects.append(f"worker {worker} died ({error})")
+        killed = self._watch.explain(worker)
+        why = f"it {killed}, so it was killed" if killed else str(error)
+        self._session.defects.append(f"worker {worker} died ({why})")
         self._useless = 0 if self._session.has_case(worker) else self._useless + 1
         if self._useless > 2 * self._batch.workers:
             reason = f"{self._useless} workers died in a row without running a case"
@@ -339,11 +344,12 @@ class XdistHooks:
         self._held.enter_context(signals_blocked())
 
     @pytest.hookimpl(optionalhook=True, tryfirst=True)
-    def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
+    def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:  # noqa: ANN401 - the same
         """Take the fence out of the collection before anybody counts it: xdist passes this very list on."""
         if not isinstance(ids, list) or not ids or not ids[-1].endswith(FENCE_NAME):
             raise RuntimeError("a worker's collection does not end with the fence: incompatible pytest-xdist")
         del ids[-1]
+        self._watch.expect_nothing(str(node.gateway.id))
 
     def _give_up(self, error: EOFError) -> str:
         """Stop because a worker process died before it could say a word, and return the reason."""

@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+import psutil
+
+from pytest_atesor.control import watch
+from pytest_atesor.runners.descendants import child_pids
 from pytest_atesor.work import takeover
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from pytest_atesor.control.signals import ProcessBook
     from pytest_atesor.sandbox.slots import SlotLease
@@ -25,8 +30,9 @@ __all__ = ["ORDERS_KEY", "Crew"]
 ORDERS_KEY: Final = "atesor"
 """The entry of xdist's workerinput that holds the orders."""
 
-_ANSWER_S: Final = 60.0
 _STARTS: Final = 3
+_BOOTSTRAP: Final = "import sys;exec(eval(sys.stdin.readline()))"
+"""By this argument execnet's new processes are known from any other child of ours."""
 
 
 class Crew:
@@ -55,8 +61,8 @@ class Crew:
         # There is no hook around the start itself, and an error there would end the whole session.
         group.makegateway = functools.partial(_start_process, group.makegateway)
 
-    def enlist(self, node: Any) -> None:  # noqa: ANN401 - xdist's WorkerController has no public type
-        """Take over a new worker process, give it a slot, and put its orders into its input.
+    def enlist(self, node: Any) -> str:  # noqa: ANN401 - xdist's WorkerController has no public type
+        """Take over a new worker process, give it a slot, put its orders into its input; return its name.
 
         One that dies before it can say a word is replaced here and now; it has no case to lose. Raises
         EOFError when that happens again and again.
@@ -73,11 +79,12 @@ class Crew:
         self._gateways[worker] = node.gateway
         self.processes.add(worker, pid)
         node.workerinput[ORDERS_KEY] = self.give_orders(worker).dump()
+        return worker
 
     def _take_over(self, node: Any) -> int:  # noqa: ANN401 - the same
         channel = node.gateway.remote_exec(takeover)
-        pid = int(channel.receive(_ANSWER_S))
-        channel.waitclose(_ANSWER_S)
+        pid = int(channel.receive(watch.PATIENCE.answer_s))
+        channel.waitclose(watch.PATIENCE.answer_s)
         return pid
 
     def give_orders(self, worker: str) -> Orders:
@@ -116,9 +123,30 @@ class Crew:
 
 def _start_process(start: Callable[[Any], Any], spec: Any) -> Any:  # noqa: ANN401 - execnet's gateway
     for _ in range(_STARTS - 1):
-        with contextlib.suppress(EOFError, OSError):
+        with contextlib.suppress(EOFError, OSError), _killing_the_silent():
             return start(spec)
-    return start(spec)
+    with _killing_the_silent():
+        return start(spec)
+
+
+@contextlib.contextmanager
+def _killing_the_silent() -> Iterator[None]:
+    """Kill the process that the block starts when it says nothing: execnet waits for its word for ever."""
+    timer = threading.Timer(watch.PATIENCE.answer_s, _kill_new, [child_pids()])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _kill_new(before: frozenset[int]) -> None:
+    for pid in child_pids() - before:
+        with contextlib.suppress(psutil.Error):
+            process = psutil.Process(pid)
+            if _BOOTSTRAP in process.cmdline():
+                process.kill()
 
 
 def _replace_process(node: Any) -> None:  # noqa: ANN401 - xdist's WorkerController has no public type

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pytest_atesor.bundle.writer import Bundle
+    from pytest_atesor.control.watch import WorkerWatch
     from pytest_atesor.core.attempt import AttemptRecord
     from pytest_atesor.core.clock import Clock
     from pytest_atesor.core.plan import Case, Plan
@@ -64,17 +65,22 @@ class Stop(NamedTuple):
 
 
 class BatchSession:
-    """One run over a bundle, from the selection to the exit code. It is the scheduler's board."""
+    """One run over a bundle, from the selection to the exit code. It is the scheduler's board.
 
-    def __init__(self, bundle: Bundle, observer: Observer, clock: Clock) -> None:
+    ``watch`` is told what to expect of the workers, and asked why one died.
+    """
+
+    def __init__(self, bundle: Bundle, observer: Observer, clock: Clock, watch: WorkerWatch) -> None:
         self._bundle = bundle
         self._observer = observer
         self._clock = clock
+        self._watch = watch
         self._cases = {f"{bundle.plan.source}::{case.label}": case for case in bundle.plan.cases}
         self._offered = tuple(self._cases)
         self._queue: CaseQueue | None = None
         self._nodes: dict[str, object] = {}
         self._served: set[str] = set()
+        self._begun_s: dict[str, float] = {}
         self._refused: dict[str, int] = {}
         self._stop: Stop | None = None
         self.defects: list[str] = []
@@ -156,10 +162,13 @@ class BatchSession:
         """Remember which worker has the case."""
         self._nodes[nodeid] = node
         self._served.add(_name_worker(node))
+        self._begun_s[nodeid] = self._clock.monotonic()
+        self._expect_news(nodeid)
 
-    def case_done(self, node: object, nodeid: str) -> None:  # noqa: ARG002 - the board's signature
+    def case_done(self, node: object, nodeid: str) -> None:
         """Free the case's derived name; an attempt that began and has no record by now never will."""
         case = self._cases[nodeid]
+        self._watch.expect_nothing(_name_worker(node))
         if self._queue is not None:
             self._queue.release(case.derived_name)
         for attempt_id in self._open_attempts(case):
@@ -174,9 +183,12 @@ class BatchSession:
         self._discover(case, worker)
         attempts = self._open_attempts(case)
         if attempts:
+            # Whether the case itself was late is not known: nobody kept its time.
+            killed = self._watch.explain(worker)
+            reason = f"worker {worker} died while the case ran"
+            reason = f"{reason}: it {killed}, so it was killed" if killed else reason
             for attempt_id in attempts:
-                is_last = attempt_id == attempts[-1]
-                self._settle(case, attempt_id, f"worker {worker} died while the case ran", is_last=is_last)
+                self._settle(case, attempt_id, reason, is_last=attempt_id == attempts[-1])
         elif self.is_open(nodeid):
             self._refused[nodeid] = self._refused.get(nodeid, 0) + 1
             if self._refused[nodeid] < _NEVER_STARTED_LIMIT:
@@ -193,6 +205,8 @@ class BatchSession:
             self.stop(begun["error"], Cause.ENVIRONMENT)
             self.defects.append(begun["error"])
             return
+        self._begun_s[nodeid] = self._clock.monotonic()
+        self._expect_news(nodeid)
         self._record(
             AttemptStarted(
                 at=begun["started_at"],
@@ -206,6 +220,7 @@ class BatchSession:
 
     def attempt_ended(self, nodeid: str, record: AttemptRecord) -> None:
         """Take the record of an attempt."""
+        self._expect_news(nodeid)
         self._record(AttemptEnded(at=self._clock.now(), record=record))
         self._observer.case_ended(self._cases[nodeid], record)
 
@@ -267,6 +282,12 @@ class BatchSession:
             code = code or 1
         return code
 
+    def _expect_news(self, nodeid: str) -> None:
+        """Give the worker of a case time for its next news of it; without xdist there is none."""
+        node = self._nodes.get(nodeid)
+        if node is not None:
+            self._watch.expect_news(_name_worker(node), self._cases[nodeid].timeout_s)
+
     def _open_attempts(self, case: Case) -> tuple[str, ...]:
         return tuple(
             attempt.attempt_id
@@ -306,9 +327,15 @@ class BatchSession:
                 self._observer.case_retried(case, record)
 
     def _lose(self, case: Case, attempt_id: str, cause: Cause, reason: str) -> None:
+        now_s = self._clock.monotonic()
         self._record(
             AttemptLost(
-                at=self._clock.now(), case_id=case.case_id, attempt_id=attempt_id, cause=cause, reason=reason
+                at=self._clock.now(),
+                case_id=case.case_id,
+                attempt_id=attempt_id,
+                cause=cause,
+                reason=reason,
+                duration_s=round(now_s - self._begun_s.get(self.nodeid(case), now_s), 3),
             )
         )
         state = self._bundle.ledger.state(case.case_id)

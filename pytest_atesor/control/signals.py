@@ -52,6 +52,16 @@ class ProcessBook:
 
     def __init__(self) -> None:
         self._processes: dict[str, psutil.Process] = {}
+        self._is_told_to_stop = False
+
+    @property
+    def is_told_to_stop(self) -> bool:
+        """Whether the workers were asked to end their cases."""
+        return self._is_told_to_stop
+
+    def workers(self) -> list[str]:
+        """Return the workers that have not ended."""
+        return list(self._processes)
 
     def add(self, worker: str, pid: int) -> None:
         """Remember a worker that is alive now."""
@@ -80,6 +90,7 @@ class ProcessBook:
 
     def send(self, number: int) -> None:
         """Send a signal to every worker; psutil checks that the process is still the same one."""
+        self._is_told_to_stop = self._is_told_to_stop or number == STOP_WORKER
         for process in list(self._processes.values()):
             with contextlib.suppress(psutil.Error):
                 process.send_signal(number)

@@ -76,7 +76,8 @@ class AttemptEnded:
 class AttemptLost:
     """An attempt will never get a record.
 
-    Its worker died (FAIL), or the whole batch did (cause interrupted).
+    Its worker died (FAIL), or the whole batch did (cause interrupted). ``duration_s`` is how long it was
+    under way, 0 where nobody was there to measure it.
     """
 
     at: str
@@ -84,6 +85,7 @@ class AttemptLost:
     attempt_id: str
     cause: Cause
     reason: str
+    duration_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +154,7 @@ def _dump(event: Event) -> dict[str, Json]:
             body = {"type": "attempt_ended", "adopted": event.adopted, "record": dump_attempt(event.record)}
         case AttemptLost(case_id=case_id, attempt_id=attempt_id):
             body = {"type": "attempt_lost", "case_id": case_id, "attempt_id": attempt_id}
-            body |= {"cause": event.cause.value, "reason": event.reason}
+            body |= {"cause": event.cause.value, "reason": event.reason, "duration_s": event.duration_s}
         case CasesSkipped(cause=cause):
             body = {"type": "cases_skipped", "case_ids": list(event.case_ids)}
             body |= {"cause": None if cause is None else cause.value, "reason": event.reason}
@@ -213,7 +215,16 @@ def _attempt_lost(value: Mapping[str, Json], _where: str) -> Event:
         attempt_id=read_text(value, "attempt_id"),
         cause=Cause(read_text(value, "cause")),
         reason=read_text(value, "reason"),
+        duration_s=_read_seconds(value, "duration_s"),
     )
+
+
+def _read_seconds(value: Mapping[str, Json], key: str) -> float:
+    """Return a duration; 0 where there is none, as in journals of before it was written down."""
+    found = value.get(key, 0.0)
+    if not isinstance(found, int | float) or isinstance(found, bool) or not 0 <= found < float("inf"):
+        raise TypeError(f"{key} is no duration")
+    return float(found)
 
 
 def _cases_skipped(value: Mapping[str, Json], _where: str) -> Event:

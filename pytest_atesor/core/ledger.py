@@ -291,7 +291,7 @@ class Ledger:
                 slot=started.slot if started else "",
                 started_at=started.started_at if started else event.at,
                 ended_at=event.at,
-                duration_s=0.0,
+                duration_s=event.duration_s,
                 log=f"cases/{event.case_id}/attempts/{event.attempt_id}/run.log",
                 log_bytes=0,
                 log_dropped_bytes=0,

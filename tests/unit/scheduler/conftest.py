@@ -11,6 +11,8 @@ import pytest
 from pytest_atesor.bundle.lock import Holder
 from pytest_atesor.bundle.writer import Bundle
 from pytest_atesor.control.session import BatchSession
+from pytest_atesor.control.signals import ProcessBook
+from pytest_atesor.control.watch import WorkerWatch
 from pytest_atesor.core.attempt import AttemptRecord
 from pytest_atesor.core.clock import Clock
 from pytest_atesor.core.plan import Case, Plan
@@ -80,6 +82,6 @@ def books_of(tmp_path: Path, make_plan: PlanFactory) -> Callable[..., Books]:
         holder = Holder(host="laptop", pid=4711, started_at="2026-01-02T03:04:05Z")
         bundle = Bundle.create(tmp_path / "runs", make_plan(*labels), holder=holder, clock=clock)
         notebook = Notebook()
-        return Books(BatchSession(bundle, notebook, clock), bundle, notebook)
+        return Books(BatchSession(bundle, notebook, clock, WorkerWatch(ProcessBook())), bundle, notebook)
 
     return make
