@@ -10,14 +10,20 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Protocol
 
-from pytest_atesor.porter.dependency_tables import CMAKE_MODULES, COMMANDS, MACROS, STOP_WORDS
+from pytest_atesor.porter.dependency_tables import (
+    CMAKE_MODULES,
+    COMMANDS,
+    MACROS,
+    SPOKEN_NAMES,
+    STOP_WORDS,
+)
 from pytest_atesor.porter.needs import Need, NeedKind
 
 __all__ = ["FileIndex", "Owner", "Resolution", "resolve_need"]
 
 _FOREIGN = re.compile(
     r"-cross$|mingw|-avr|avr-|^avr|klibc|dietlibc|^musl|-msp430|-sh4|-arm-|-m68k|uclibc|^lib64|^lib32|^libx32|-kfreebsd|-udeb$"
-    r"|^libc6-dev-|^linux-headers|^emscripten|-dbg(sym)?$|^gcc-|^libgcc-|^libstdc|^postgresql-server|^llvm-toolchain|^hurd-|^crossbuild"
+    r"|^libc6-dev-|^linux-headers|^emscripten|-dbg(sym)?$|^gcc-|^libgcc-|^libstdc|^postgresql-server|^llvm-toolchain|^hurd-|^crossbuild|^pypy"
 )
 _TRIPLET = "riscv64-linux-gnu"
 _MOST_DIRECTORIES = 2
@@ -183,20 +189,34 @@ def _resolve_words(need: Need, index: FileIndex) -> Resolution | None:
     for word in _telling_words(need.name):
         low = word.lower()
         stem = re.sub(r"^lib|-?(dev|devel)$|[><=].*$", "", low)
-        tries = []
-        if word.endswith((".h", ".hpp")):
-            tries.append(Need(kind=NeedKind.HEADER, name=word))
-        tries += [
-            Need(kind=NeedKind.PKG_CONFIG, name=one) for one in dict.fromkeys((word, low, stem, f"lib{stem}"))
-        ]
-        tries += [Need(kind=NeedKind.LIBRARY, name=one) for one in dict.fromkeys((stem, word))]
-        tries.append(Need(kind=NeedKind.CMAKE, name=word))
-        tries += [Need(kind=NeedKind.HEADER, name=f"{stem}.h"), Need(kind=NeedKind.COMMAND, name=low)]
-        for one in tries:
+        known = SPOKEN_NAMES.get(low) or SPOKEN_NAMES.get(stem)
+        found = _choose(need, index, known, "", frozenset()) if known else None
+        if found is not None:
+            return found
+        for one in _word_tries(word, low, stem):
             found = resolve_need(one, index) if len(one.name) > 1 else None
-            if found is not None:
+            if found is not None and not _is_deep_header(one, found):
                 return Resolution(need=need, package=found.package, evidence=found.evidence)
     return None
+
+
+def _word_tries(word: str, low: str, stem: str) -> Iterable[Need]:
+    if word.endswith((".h", ".hpp")):
+        yield Need(kind=NeedKind.HEADER, name=word)
+    for one in dict.fromkeys((word, low, stem, f"lib{stem}")):
+        yield Need(kind=NeedKind.PKG_CONFIG, name=one)
+    for one in dict.fromkeys((stem, word)):
+        yield Need(kind=NeedKind.LIBRARY, name=one)
+    yield Need(kind=NeedKind.CMAKE, name=word)
+    yield Need(kind=NeedKind.HEADER, name=f"{stem}.h")
+    yield Need(kind=NeedKind.COMMAND, name=low)
+
+
+def _is_deep_header(need: Need, found: Resolution) -> bool:
+    """Say whether a header found for a word is a part of something else, as xcb/randr.h of XCB."""
+    directory = re.sub(rf"^usr/include/(?:{_TRIPLET}/)?", "", found.evidence).rpartition("/")[0]
+    stem = need.name.rpartition(".")[0].lower()
+    return need.kind is NeedKind.HEADER and bool(directory) and stem not in directory.lower()
 
 
 def _telling_words(text: str) -> list[str]:

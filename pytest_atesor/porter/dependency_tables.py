@@ -1,8 +1,8 @@
-"""What names alone do not tell: CMake's find modules, commands behind alternatives, macros, empty words."""
+"""What names alone do not tell: CMake's find modules, commands, macros, spoken names, empty words."""
 
 from collections.abc import Mapping
 
-__all__ = ["BUILD_DEPENDENCY_TOOLS", "CMAKE_MODULES", "COMMANDS", "MACROS", "STOP_WORDS"]
+__all__ = ["BUILD_DEPENDENCY_TOOLS", "CMAKE_MODULES", "COMMANDS", "MACROS", "SPOKEN_NAMES", "STOP_WORDS"]
 
 _PC = "usr/lib/riscv64-linux-gnu/pkgconfig/"
 
@@ -133,6 +133,39 @@ MACROS: Mapping[str, str] = {
 
 Any other is looked for as ``<name in lower case>.m4``.
 """
+
+SPOKEN_NAMES: Mapping[str, str] = {
+    "avahi": f"{_PC}avahi-client.pc",
+    "dbus": f"{_PC}dbus-1.pc",
+    "eigen": "usr/share/pkgconfig/eigen3.pc",
+    "glib": f"{_PC}glib-2.0.pc",
+    "gtk": f"{_PC}gtk+-3.0.pc",
+    "gtk2": f"{_PC}gtk+-2.0.pc",
+    "gtk3": f"{_PC}gtk+-3.0.pc",
+    "gtk4": f"{_PC}gtk4.pc",
+    "intltool": "usr/bin/intltoolize",
+    "libav": f"{_PC}libavcodec.pc",
+    "libusb": f"{_PC}libusb-1.0.pc",
+    "libusb1": f"{_PC}libusb-1.0.pc",
+    "lvm2": f"{_PC}devmapper.pc",
+    "lzo": "usr/include/lzo/lzo1x.h",
+    "mysql": "usr/bin/mysql_config",
+    "netfilter": f"{_PC}libnfnetlink.pc",
+    "opengl": f"{_PC}gl.pc",
+    "pcre2": f"{_PC}libpcre2-8.pc",
+    "protoc": "usr/bin/protoc",
+    "python.h": "usr/bin/python3-config",
+    "randr": "usr/include/X11/extensions/Xrandr.h",
+    "sasl": f"{_PC}libsasl2.pc",
+    "secret": f"{_PC}libsecret-1.pc",
+    "vala": "usr/bin/valac",
+    "wrappers": "usr/include/tcpd.h",
+    "xinput": "usr/include/X11/extensions/XInput2.h",
+    "xinput2": "usr/include/X11/extensions/XInput2.h",
+    "xkb": "usr/include/X11/XKBlib.h",
+    "zeromq": f"{_PC}libzmq.pc",
+}
+"""What messages call things whose files have another name, in lower case."""
 
 STOP_WORDS = frozenset([
     "a",

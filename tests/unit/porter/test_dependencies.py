@@ -31,6 +31,12 @@ usr/share/aclocal/gettext.m4\tdevel/gettext
 usr/lib/python3/dist-packages/yaml/__init__.py\tpython/python3-yaml
 usr/share/perl5/XML/Parser.pm\tperl/libxml-parser-perl
 usr/share/gocode/src/github.com/fatih/color/\tgolang/golang-github-fatih-color-dev
+usr/include/xcb/randr.h\tlibdevel/libxcb-randr0-dev
+usr/include/X11/extensions/Xrandr.h\tlibdevel/libxrandr-dev
+usr/include/kannel/gwlib/pcre.h\tlibdevel/kannel-dev
+usr/include/enchant-2/enchant.h\tlibdevel/libenchant-2-dev
+usr/include/pypy3.11/Python.h\tpython/pypy3-dev
+usr/include/python3.13/Python.h\tlibdevel/libpython3.13-dev
 crate/0.8.5/rand.crate\trust/librust-rand-dev
 crate/0.7.3/rand.crate\trust/librust-rand-0.7-dev
 """
@@ -70,6 +76,9 @@ def index(tmp_path: Path) -> Iterator[ContentsIndex]:
         (NeedKind.WORDS, '"libevent not found"', "libevent-dev"),
         (NeedKind.WORDS, "Please install readline development files", "libreadline-dev"),
         (NeedKind.WORDS, "https://github.com/fmtlib/fmt.git", "libfmt-dev"),
+        (NeedKind.WORDS, "The RandR headers were not found", "libxrandr-dev"),
+        (NeedKind.WORDS, "enchant", "libenchant-2-dev"),
+        (NeedKind.HEADER, "Python.h", "libpython3.13-dev"),
         (NeedKind.PACKAGE, "libsimde-dev", "libsimde-dev"),
     ],
     ids=lambda value: str(value)[:40],
@@ -101,6 +110,7 @@ def test_build_files_settle_between_many_packages_with_one_header(index: Content
         (NeedKind.GO, "github.com/other/thing"),
         (NeedKind.CRATE, "ran@1"),
         (NeedKind.WORDS, "C compiler cannot create executables"),
+        (NeedKind.WORDS, "pcre not found"),
         (NeedKind.HEADER, "../../etc/passwd"),
     ],
     ids=lambda value: str(value)[:40],
