@@ -14,6 +14,7 @@ import click
 
 from pytest_atesor import __version__
 from pytest_atesor.commands.batch import ExtraCommand, batch, run_pytest
+from pytest_atesor.commands.doctor import doctor
 from pytest_atesor.commands.report import compare, history, report
 from pytest_atesor.commands.resources import resources
 from pytest_atesor.commands.sweep import sweep
@@ -105,6 +106,7 @@ def _atesor() -> None:
 
 
 _atesor.add_command(batch)
+_atesor.add_command(doctor)
 _atesor.add_command(report)
 _atesor.add_command(compare)
 _atesor.add_command(history)

@@ -21,7 +21,7 @@ from pytest_atesor.errors import SetupError
 from pytest_atesor.sandbox import recipe
 from pytest_atesor.sandbox.archive import ImageSettings, write_archive
 
-__all__ = ["bootstrap_archive", "parse_debian_mirror"]
+__all__ = ["bootstrap_archive", "parse_debian_mirror", "read_debian_mirror"]
 
 _TOOLS: Mapping[str, str] = {"mmdebstrap": "mmdebstrap", "arch-test": "arch-test", "zstd": "zstd"}
 _TARGET_FORMAT = "$(LABEL)|$(COMPONENT)|$(REPO_URI)"
@@ -60,7 +60,7 @@ def bootstrap_archive(
             and subprocess.run([*_OWN_MOUNTS, "true"], capture_output=True, check=False).returncode == 0
         ):
             argv = [*_OWN_MOUNTS, *argv]
-        if platform is Platform.DEBIAN and (mirror := _read_debian_mirror()):
+        if platform is Platform.DEBIAN and (mirror := read_debian_mirror()):
             argv.append(mirror)
         _run_logged(argv, log, scratch=directory if is_root else _SHARED_SCRATCH, progress=progress)
         versions = Path(f"{root}.versions").read_text(encoding="utf-8")
@@ -88,7 +88,8 @@ def parse_debian_mirror(targets: str) -> str | None:
     return None
 
 
-def _read_debian_mirror() -> str | None:
+def read_debian_mirror() -> str | None:
+    """Return the mirror that this machine's apt is configured for, None when there is none."""
     try:
         ended = subprocess.run(
             ["apt-get", "indextargets", "--format", _TARGET_FORMAT, "Created-By: Packages"],  # noqa: S607 - PATH

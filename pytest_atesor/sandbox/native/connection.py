@@ -1,0 +1,194 @@
+"""One machine over the user's own OpenSSH client: command lines for it, commands there, a count of trips.
+
+Nothing here asks for a password or a confirmation: what would need one fails at once. A batch holds one
+connection open (see :mod:`pytest_atesor.sandbox.native.link`); every command is a channel of it. While it is
+down, commands connect by themselves or fail within seconds.
+"""
+
+import hashlib
+import os
+import shlex
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Final
+
+from pytest_atesor.core.text import sanitize_line
+from pytest_atesor.errors import SandboxError, SetupError
+from pytest_atesor.sandbox.native.settings import Fields, NativeSettings, format_ssh_config
+
+__all__ = [
+    "FIELD_ALIAS",
+    "SSH_FAILED",
+    "Connection",
+    "cache_directory",
+    "explain_ssh",
+    "make_connection",
+    "read_script",
+]
+
+FIELD_ALIAS: Final = "atesor-native"
+"""The host's name in the private configuration; it is what process lists show in place of the address."""
+
+SSH_FAILED: Final = 255
+"""The exit code of ssh itself when there is no connection."""
+
+_CONNECT_S: Final = 15
+_ALIVE_S: Final = 5
+_ALIVE_COUNT: Final = 3
+_OPTIONS: Final = (
+    "BatchMode=yes",
+    f"ConnectTimeout={_CONNECT_S}",
+    f"ServerAliveInterval={_ALIVE_S}",
+    f"ServerAliveCountMax={_ALIVE_COUNT}",
+    "ForwardAgent=no",
+    "ForwardX11=no",
+    "ClearAllForwardings=yes",
+    "PermitLocalCommand=no",
+    "RequestTTY=no",
+    "LogLevel=ERROR",
+)
+_REASON_CHARACTERS: Final = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """How the machine is reached. ``config`` is a private ssh configuration, None for the user's own.
+
+    ``control`` is the socket of the open connection, None without one; ``trips`` a file that grows by one
+    byte per round trip, shared by all processes of a batch.
+    """
+
+    host: str
+    config: Path | None = None
+    control: Path | None = None
+    trips: Path | None = None
+
+    def ssh(self, *, is_master: bool = False) -> list[str]:
+        """Return the front of every command line: the client, its options, without the host."""
+        argv = ["ssh", *(("-F", str(self.config)) if self.config else ())]
+        for option in _OPTIONS:
+            argv += ["-o", option]
+        if self.control is not None:
+            argv += ["-o", f"ControlPath={_escape(self.control)}", "-o", "ControlPersist=no"]
+            argv += ["-o", f"ControlMaster={'yes' if is_master else 'no'}"]
+        else:
+            argv += ["-o", "ControlPath=none"]
+        return argv
+
+    def argv(self, command: str, *, is_master: bool = False) -> list[str]:
+        """Return the command line that has the login shell there run ``command``."""
+        return [*self.ssh(is_master=is_master), "--", self.host, command]
+
+    def script_argv(self, script: str, *arguments: str) -> list[str]:
+        """Return the command line that runs a POSIX shell script there, whatever the login shell is."""
+        return self.argv(shlex.join(["sh", "-c", script, "sh", *arguments]))
+
+    def count(self) -> None:
+        """Count one round trip."""
+        if self.trips is not None:
+            handle = os.open(self.trips, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                os.write(handle, b".")
+            finally:
+                os.close(handle)
+
+    def run(
+        self, argv: list[str], *, timeout_s: float, stdin: "int | IO[bytes] | bytes | None" = None
+    ) -> "subprocess.CompletedProcess[bytes]":
+        """Run a command line of ours. Raises SandboxError without an answer in time or a connection."""
+        self.count()
+        try:
+            if isinstance(stdin, bytes):
+                ended = subprocess.run(argv, input=stdin, capture_output=True, timeout=timeout_s, check=False)
+            else:
+                ended = subprocess.run(
+                    argv,
+                    stdin=subprocess.DEVNULL if stdin is None else stdin,
+                    capture_output=True,
+                    timeout=timeout_s,
+                    check=False,
+                )
+        except OSError as error:
+            raise SetupError(f"ssh cannot be started ({error}); apt-get install openssh-client") from error
+        except subprocess.TimeoutExpired as error:
+            raise SandboxError(
+                f"the machine {self.host} did not answer within {timeout_s:.0f} s; check the connection"
+            ) from error
+        if ended.returncode == SSH_FAILED:
+            raise SandboxError(explain_ssh(self.host, ended.stderr))
+        return ended
+
+    def script(
+        self,
+        script: str,
+        *arguments: str,
+        timeout_s: float,
+        stdin: "int | IO[bytes] | bytes | None" = None,
+    ) -> "subprocess.CompletedProcess[bytes]":
+        """Run a POSIX shell script there. Raises as :meth:`run`."""
+        return self.run(self.script_argv(script, *arguments), timeout_s=timeout_s, stdin=stdin)
+
+
+def make_connection(settings: NativeSettings, directory: Path) -> Connection:
+    """Return the way to the machine; fields become a private configuration below ``directory``.
+
+    Raises SetupError when that cannot be written.
+    """
+    if settings.alias is not None:
+        return Connection(host=settings.alias)
+    assert settings.fields is not None  # noqa: S101 - one of the two, by construction
+    return Connection(host=FIELD_ALIAS, config=_write_config(settings.fields, directory))
+
+
+def cache_directory(environ: Mapping[str, str]) -> Path:
+    """Return the user's cache directory of this program."""
+    home = environ.get("XDG_CACHE_HOME", "")
+    base = Path(home) if home.startswith("/") else Path(environ.get("HOME") or "~").expanduser() / ".cache"
+    return base / "pytest-atesor"
+
+
+def explain_ssh(host: str, stderr: bytes) -> str:
+    """Return one line about an ssh that could not connect, with what to do."""
+    said = [line for line in stderr.decode("utf-8", "replace").splitlines() if line.strip()]
+    reason = sanitize_line(said[-1], _REASON_CHARACTERS) if said else "no message"
+    text = "\n".join(said)
+    if "Host key verification failed" in text or "REMOTE HOST IDENTIFICATION" in text:
+        advice = "connect once by hand and check the machine's key"
+    elif "Permission denied" in text:
+        advice = "no password is ever asked for: load your key into the agent (ssh-add)"
+    elif "Could not resolve" in text:
+        advice = "check the name in your ssh configuration or settings"
+    else:
+        advice = "check that the machine is up and reachable"
+    return f"no connection to {host} ({reason}); {advice}"
+
+
+def read_script(name: str) -> str:
+    """Return a script that runs on the machine."""
+    directory = Path(__file__).resolve().parents[2] / "resources" / "native"
+    return (directory / name).read_text(encoding="utf-8")
+
+
+def _write_config(fields: Fields, directory: Path) -> Path:
+    """Write the private configuration, readable by its owner alone from its first moment on."""
+    text = format_ssh_config(fields, FIELD_ALIAS)
+    # named after its content: two batches with two machines must not rewrite each other's
+    file = directory / f"ssh_config-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+    partial = directory / f".{file.name}.{os.getpid()}"
+    try:
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        partial.unlink(missing_ok=True)
+        handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            stream.write(text)
+        partial.replace(file)
+    except OSError as error:
+        raise SetupError(f"{file} cannot be written ({error}); set XDG_CACHE_HOME") from error
+    return file
+
+
+def _escape(path: Path) -> str:
+    """Return a path without ssh's tokens."""
+    return str(path).replace("%", "%%")

@@ -1,0 +1,89 @@
+"""The open connection: shared by all commands, noticed when it is lost, made again; the keeper cleans up."""
+
+import queue
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from pytest_atesor.errors import SetupError
+from pytest_atesor.sandbox.native.connection import Connection
+from pytest_atesor.sandbox.native.link import Link, Pace
+
+if TYPE_CHECKING:
+    from conftest import Server
+
+QUICK = Pace(ask_s=0.1, answer_s=2.0, silence_s=5, open_s=20.0, again_s=0.1)
+PATIENCE_S = 60.0
+
+
+class Batch:
+    """A link with what it says, one line after the other."""
+
+    def __init__(self, directory: Path) -> None:
+        self.lines: queue.Queue[str] = queue.Queue()
+        self.connection = Connection(host="board", control=directory / "control", trips=directory / "trips")
+        self.link = Link(self.connection, "token-1", say=self.lines.put, pace=QUICK)
+
+    def client(self) -> psutil.Process:
+        """Return the client that holds the connection."""
+        return next(one for one in psutil.Process().children() if "ControlMaster=yes" in one.cmdline())
+
+    def hear(self, words: str) -> None:
+        """Wait until the link has said that."""
+        while words not in self.lines.get(timeout=PATIENCE_S):
+            pass
+
+
+@pytest.fixture
+def batch(server: "Server", tmp_path: Path) -> Iterator[Batch]:
+    assert server.directory.is_dir()
+    batch = Batch(tmp_path)
+    with batch.link:
+        yield batch
+
+
+def test_commands_are_channels_of_the_one_connection(batch: Batch, server: "Server") -> None:
+    (server.directory / "key.pub").write_text("", encoding="utf-8")  # nobody could log in any more
+    assert batch.connection.script("echo $((6 * 7))", timeout_s=30).stdout == b"42\n"
+
+
+def test_a_connection_that_was_killed_is_made_again(batch: Batch) -> None:
+    batch.client().kill()
+    batch.hear("is lost")
+    batch.hear("again")
+    assert batch.connection.script("echo here", timeout_s=30).stdout == b"here\n"
+
+
+@pytest.mark.parametrize("whose", ["client", "server"])
+def test_one_that_hangs_is_noticed_and_made_again(batch: Batch, server: "Server", whose: str) -> None:
+    client = batch.client()
+    stopped = [client] if whose == "client" else server.servers_of(client)
+    for process in stopped:
+        process.send_signal(signal.SIGSTOP)
+    batch.hear("is lost")
+    batch.hear("again")
+    assert batch.connection.script("echo here", timeout_s=30).stdout == b"here\n"
+    for process in stopped:
+        if process.is_running():
+            process.kill()
+
+
+@pytest.mark.usefixtures("server")
+def test_a_closed_link_leaves_neither_client_nor_socket(tmp_path: Path) -> None:
+    batch = Batch(tmp_path)
+    batch.link.open()
+    client = batch.client()
+    batch.link.close()
+    batch.link.close()
+    assert not client.is_running()
+    assert not (tmp_path / "control").exists()
+
+
+def test_a_machine_that_refuses_is_said_at_once(server: "Server", tmp_path: Path) -> None:
+    (server.directory / "key.pub").write_text("", encoding="utf-8")
+    with pytest.raises(SetupError, match="ssh-add"):
+        Batch(tmp_path).link.open()
