@@ -5,12 +5,13 @@ write nothing.
 """
 
 import shutil
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from pytest_atesor.bundle.attempts import scan_attempts
 from pytest_atesor.bundle.files import guard, sync_directory, write_atomic
@@ -26,7 +27,17 @@ from pytest_atesor.core.plan_json import VersionedPlan, format_plan, format_runs
 from pytest_atesor.core.recovery import decide_recovery
 from pytest_atesor.errors import BundleError, UsageError
 
-__all__ = ["Bundle", "BundleReading", "Recovery", "read_bundle", "read_plan"]
+__all__ = ["Bundle", "BundleReading", "Recovery", "View", "read_bundle", "read_plan"]
+
+
+class View(Protocol):
+    """A derived file that is written with the views."""
+
+    def write(self, ledger: Ledger, updated_at: str) -> None:
+        """Replace it by what the ledger says now. Raises BundleError."""
+
+    def beat(self, updated_at: str) -> bool:
+        """Renew only its last sign of life; False when it must be written instead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,10 +77,13 @@ class Bundle:
         self._lock = lock
         self._journal = Journal(layout.journal, content)
         self._views = Views(layout, plan)
-        self._more_views: list[Callable[[Ledger, str], None]] = []
+        self._more_views: list[View] = []
         self._limiter = ViewLimiter(clock.monotonic)
+        self._turn = threading.RLock()  # the heart beats in a thread of its own
         self._is_closed = False
+        self._is_refused = False  # the disk refused an event, which only the ledger has
         self._has_news = True  # since the views were last written durably
+        self._is_stale = True  # since the views were last written at all
 
     @classmethod
     def create(
@@ -126,42 +140,66 @@ class Bundle:
     ) -> None:
         self.close()
 
-    def add_view(self, write: Callable[[Ledger, str], None]) -> None:
-        """Have ``write`` called with the ledger and the time whenever the views are written."""
-        self._more_views.append(write)
-        self._has_news = True
+    def add_view(self, view: View) -> None:
+        """Have one more file written whenever the views are."""
+        self._more_views.append(view)
+        self._has_news = self._is_stale = True
 
     def record(self, event: Event) -> None:
         """Make an event true: durable in the journal, then in the ledger, in time in the views."""
-        self._has_news = True
-        self._journal.append(event)
-        self.ledger.apply(event)
-        self.refresh()
+        with self._turn:
+            self._has_news = self._is_stale = True
+            try:
+                self._journal.append(event)
+                self.ledger.apply(event)
+                self.refresh()
+            except BundleError:
+                self._is_refused = True
+                raise
 
     def refresh(self, *, force: bool = False) -> None:
         """Write the views when they are due; with ``force`` whenever there is news, and then durably."""
-        if self._has_news if force else self._limiter.is_due():
+        with self._turn:
+            if not (self._has_news if force else self._limiter.is_due()):
+                return
             started_s = self._clock.monotonic()
             now = self._clock.now()
             self._views.write(self.ledger, now, durable=force)
-            for write in self._more_views:
-                write(self.ledger, now)
+            for view in self._more_views:
+                view.write(self.ledger, now)
             self._limiter.wrote(started_s)
             self._has_news = self._has_news and not force
+            self._is_stale = False
+
+    def beat(self) -> None:
+        """Show that the controller lives; for a thread of its own, every few seconds. Raises BundleError.
+
+        Views that were not due at the last event are written now; else only the heartbeats of the added ones
+        change.
+        """
+        with self._turn:
+            if self._is_closed or self._is_refused:
+                return
+            if self._is_stale:
+                self.refresh()
+            now = self._clock.now()
+            for view in self._more_views:
+                self._is_stale = not view.beat(now) or self._is_stale
 
     def close(self) -> None:
         """Write the final views and give the lock back, also when the disk refuses the views.
 
         A second call does nothing.
         """
-        if self._is_closed:
-            return
-        self._is_closed = True
-        try:
-            self.refresh(force=True)
-        finally:
-            self._journal.close()
-            self._lock.release()
+        with self._turn:
+            if self._is_closed:
+                return
+            self._is_closed = True
+            try:
+                self.refresh(force=True)
+            finally:
+                self._journal.close()
+                self._lock.release()
 
     def _recover(self) -> None:
         found = scan_attempts(self.layout, self.ledger)

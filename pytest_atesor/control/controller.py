@@ -17,6 +17,7 @@ import pytest
 
 from pytest_atesor import __version__
 from pytest_atesor.control.alarm import Alarm
+from pytest_atesor.control.heartbeat import Heartbeat
 from pytest_atesor.control.live import LiveReport
 from pytest_atesor.control.scheduler import FenceScheduling
 from pytest_atesor.control.session import BatchSession
@@ -105,6 +106,12 @@ class Controller:
         cache = getattr(self._config, "cache", None)
         if cache is not None:
             self._failed_before = dict(cache.get(_LAST_FAILED, {}))
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtestloop(self) -> Generator[None, object, object]:
+        """Show in the bundle that somebody runs it, also while nothing ends."""
+        with Heartbeat(self._batch.bundle.beat):
+            return (yield)
 
     @pytest.hookimpl
     def pytest_collection_finish(self, session: pytest.Session) -> None:

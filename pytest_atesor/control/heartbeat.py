@@ -38,7 +38,7 @@ class Heartbeat:
         traceback: TracebackType | None,
     ) -> None:
         self._ended.set()
-        self._thread.join()
+        self.join()
 
     def join(self) -> None:
         """Wait for its end, which only an error brings before the block's."""

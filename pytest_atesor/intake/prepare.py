@@ -170,7 +170,7 @@ def make_batch(
         for lease in leases:
             lease.release()
         raise
-    bundle.add_view(PageWriter(bundle.layout).write)
+    bundle.add_view(PageWriter(bundle.layout))
     orders = Orders(
         plan=str(bundle.layout.plan),
         rootdir=str(config.rootpath),

@@ -9,7 +9,8 @@ from pytest_atesor.core.causes import CauseGroup, group_failures
 from pytest_atesor.core.ledger import Ledger
 from pytest_atesor.core.plan import BatchKind
 from pytest_atesor.core.text import sanitize_line
-from pytest_atesor.reports.table import NARROWEST, STYLES, render_table, select_rows
+from pytest_atesor.reports.styles import STYLES
+from pytest_atesor.reports.table import NARROWEST, render_table, select_rows
 
 __all__ = ["format_causes"]
 

@@ -13,10 +13,10 @@ from pytest_atesor.core.outcome import Status
 from pytest_atesor.core.plan import BatchKind
 from pytest_atesor.core.summary import SummaryRow, summarize
 from pytest_atesor.core.text import sanitize_line
+from pytest_atesor.reports.styles import STYLES
 
 __all__ = [
     "NARROWEST",
-    "STYLES",
     "format_headline",
     "format_percent",
     "format_report",
@@ -25,13 +25,6 @@ __all__ = [
     "select_rows",
 ]
 
-STYLES: Final = {
-    Status.PASS: "green",
-    Status.UNVERIFIED: "yellow",
-    Status.FAIL: "red",
-    Status.TIMEOUT: "magenta",
-    Status.SKIPPED: "cyan",
-}
 NARROWEST: Final = 40
 _WIDE: Final = 80
 

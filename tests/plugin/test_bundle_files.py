@@ -1,6 +1,7 @@
 """Every file of a real bundle against its JSON Schema, by the validator itself; and disks that refuse."""
 
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
-from lab import Lab
+from lab import SECONDS, Lab
 
 import pytest_atesor
 
@@ -144,3 +145,31 @@ def test_places_that_cannot_be_written_are_told_before_anything_runs(
     assert message in done.err
     assert len(done.err.splitlines()) == 1
     assert not (lab.root / "ran").exists()
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_the_page_shows_a_heartbeat_while_nothing_ends(lab: Lab, workers: str) -> None:
+    (lab.root / "conftest.py").write_text("""
+from pytest_atesor.control import controller, heartbeat
+
+controller.Heartbeat = lambda beat: heartbeat.Heartbeat(beat, interval_s=0.05)
+""")
+    lab.write_list("long", {"zlib": "after-look"})
+    process = lab.start("--atesor-list", "long", "-n", workers)
+    lab.wait_for_events("start zlib")
+    beats: dict[str, int] = {}
+
+    def has_beaten() -> bool:
+        report = lab.bundles[-1] / "report.html"
+        page = report.read_text() if report.exists() else ""
+        if '"outcome":"running"' in page:
+            found = re.search(r'"updated_at":"([^"]*)"', page)
+            beats[found.group(1) if found else ""] = len(lab.journal())
+        return len(beats) > 3
+
+    lab.wait_until(has_beaten)
+    assert len(set(beats.values())) == 1
+    with (lab.root / "events").open("a") as events:
+        events.write("end look\n")
+    process.communicate(timeout=SECONDS)
+    assert process.returncode == 0

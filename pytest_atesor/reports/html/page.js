@@ -80,7 +80,7 @@ function showBeat() {
   if (data.batch.ended) { beat.hidden = true; return; }
   const age = Math.max(0, (Date.now() - Date.parse(data.batch.updated_at)) / 1000);
   const late = age > data.batch.quiet_s;
-  const text = `last heartbeat ${seconds(Math.round(age)).replace(/\.0+ /, " ")} ago${late ? ": longer than any case may take, so the batch was killed; atesor batch resume goes on" : "; reload for news"}`;
+  const text = `last heartbeat ${seconds(Math.round(age)).replace(/\.0+ /, " ")} ago${late ? ": the batch was killed or stands still; atesor batch resume goes on" : "; reload for news"}`;
   if (beat.textContent !== text) beat.textContent = text;
   beat.classList.toggle("late", late);
 }
