@@ -1,7 +1,7 @@
 """Who sees what and when, and the figures made of it, with bounded memory."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,6 +15,9 @@ from pytest_atesor.coverage.orbits import EARTH_RATE_RAD_S, gmst_rad, make_eleme
 __all__ = ["Coverage", "analyse", "cap_angle_rad"]
 
 Floats = NDArray[np.float64]
+Propagator = Callable[[Floats, Floats], Floats]
+"""Elements and times in, positions out, as :func:`pytest_atesor.coverage.orbits.propagate`."""
+
 _CHUNK_CELLS: Final = 2_000_000
 
 
@@ -61,7 +64,7 @@ class _Tally:
             np.maximum(self.longest, self.running, out=self.longest)
 
 
-def analyse(body: Mapping[str, Any]) -> Coverage:
+def analyse(body: Mapping[str, Any], propagator: Propagator = propagate) -> Coverage:
     """Return the coverage that a checked body asks for; the samples are at the middle of their steps."""
     grid = make_grid(body["area"])
     gmst = gmst_rad(parse_epoch(body["epoch"]))
@@ -75,7 +78,9 @@ def analyse(body: Mapping[str, Any]) -> Coverage:
     rows = max(1, _CHUNK_CELLS // max(size, len(elements)))
     for start in range(0, len(times), rows):
         part = slice(start, start + rows)
-        counts = _count(grid, _directions(elements, times[part], gmst), body["sensor"], alone)
+        counts = _count(
+            grid, _turn(propagator(elements, times[part]), times[part], gmst), body["sensor"], alone
+        )
         seen = counts > 0
         tally.add(seen)
         fractions[part], means[part] = np.minimum(seen @ grid.weights, 1.0), counts @ grid.weights
@@ -90,9 +95,9 @@ def analyse(body: Mapping[str, Any]) -> Coverage:
     )
 
 
-def _directions(elements: Floats, times: Floats, gmst: float) -> Floats:
-    """Return Earth-fixed positions in km, shape (times, satellites, 3)."""
-    x, y, z = np.moveaxis(propagate(elements, times), -1, 0)
+def _turn(positions: Floats, times: Floats, gmst: float) -> Floats:
+    """Return Earth-fixed positions of inertial ones, both in km and of shape (times, satellites, 3)."""
+    x, y, z = np.moveaxis(positions, -1, 0)
     turn = (gmst + EARTH_RATE_RAD_S * times)[:, None]
     return np.stack((x * np.cos(turn) + y * np.sin(turn), y * np.cos(turn) - x * np.sin(turn), z), axis=-1)
 
