@@ -1,7 +1,8 @@
 """Signs that are weaker than the others; asked last."""
 
+from pytest_atesor.core.outcome import Cause
 from pytest_atesor.porter.builders.interface import Tweak
-from pytest_atesor.porter.fixes.interface import Change, Rule
+from pytest_atesor.porter.fixes.interface import Change, Rule, Stop
 
 __all__ = ["RULES"]
 
@@ -13,6 +14,16 @@ RULES: tuple[Rule, ...] = (
         sample="Please do 'make PLATFORM' where PLATFORM is one of these:\n   aix bsd c89 freebsd generic linux macosx mingw posix solaris\n",
         expected="PLATFORM",
         builders=("make",),
+    ),
+    Rule(
+        name="directory-left-out",
+        pattern=r"^make(?:\[\d+\])?: \*\*\* (?P<name>[\w./+-]+): No such file or directory\.  Stop\.$",
+        fix=Stop(
+            cause=Cause.SOURCE,
+            reason="the source tree lacks {name}, which the build enters (a submodule, or left out of the archive)",
+        ),
+        sample="make -C htslib lib-static\nmake[1]: *** htslib: No such file or directory.  Stop.\nmake: *** [Makefile:149: htslib/libhts.a] Error 2\n",
+        expected="htslib",
     ),
     Rule(
         name="parallel-make",
