@@ -73,7 +73,7 @@ def _begin(config: pytest.Config, draft: Draft) -> int | None:
     """Say what there is to say before the machine is prepared; return the exit code when that is all."""
     plan, options = draft.plan, draft.options
     for notice in draft.reopened.notices if draft.reopened is not None else ():
-        print(f"atesor: {notice}", flush=True)  # noqa: T201 - an answer, and pytest's reporter does not exist yet
+        _answer(notice)
     if not plan.cases:
         if draft.reopened is not None:
             ledger = draft.reopened.bundle.ledger
@@ -89,7 +89,7 @@ def _begin(config: pytest.Config, draft: Draft) -> int | None:
         return None
     if options.is_plan_only:
         root = show_path(write_plan(draft).layout.root)
-        print(f"atesor: planned {len(plan.cases)} cases of {plan.source} in {root}", flush=True)  # noqa: T201 - the same
+        _answer(f"planned {len(plan.cases)} cases of {plan.source} in {root}")
         return 0
     _warn_of_many(draft.workers)
     return None
@@ -141,6 +141,13 @@ def _warn_of_many(workers: int) -> None:
     count = os.cpu_count() or 1
     if workers > count:
         say(f"warning: {workers} workers on {count} CPUs; builds will wait for each other")
+
+
+def _answer(line: str) -> None:
+    """Print one line that was asked for; what stdout cannot encode is spelled out, as stderr always does."""
+    encoding = sys.stdout.encoding or "utf-8"
+    shown = f"atesor: {line}".encode(encoding, "backslashreplace").decode(encoding)
+    print(shown, flush=True)  # noqa: T201 - pytest's reporter does not exist yet
 
 
 def say(line: str) -> None:

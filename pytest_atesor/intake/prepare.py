@@ -28,6 +28,7 @@ from pytest_atesor.core.limits import share_memory
 from pytest_atesor.core.plan import Target
 from pytest_atesor.errors import SetupError, UsageError
 from pytest_atesor.intake.drafting import plan_input, settle_output_root
+from pytest_atesor.intake.encoding import check_file_names, check_told
 from pytest_atesor.intake.leasing import clear_slot, lease_slots, reap_strays
 from pytest_atesor.intake.reopening import freeze_options, list_cases, read_frozen, reopen
 from pytest_atesor.intake.request import find_list_file, find_request
@@ -86,6 +87,7 @@ def make_draft(config: pytest.Config, environ: Mapping[str, str]) -> Draft | Non
     request = find_request(config, environ)
     if request is None:
         return None
+    check_file_names()
     options = read_options(config, environ)
     file = request.list_file or find_list_file(
         options.package_list or "", rootdir=config.rootpath, directory=config.invocation_params.dir
@@ -106,6 +108,7 @@ def _draft_again(wish: ReopenOptions, config: pytest.Config, environ: Mapping[st
             f"a bundle that goes on has its own cases, and {config.args[0]!r} is none; drop it, or use -k"
         )
     _refuse_set_up_only(config)
+    check_file_names()
     plan = read_frozen(wish)
     options = freeze_options(read_options(config, environ), plan, wish, config.rootpath)
     draft = _make_draft(plan, options, count_workers(config), config)
@@ -238,6 +241,8 @@ def _make_holder(clock: Clock) -> Holder:
 
 def _check_machine(config: pytest.Config, draft: Draft) -> None:
     options = draft.options
+    if draft.workers:
+        check_told(config)
     check_writable(options.output_root, "the output root")
     if options.is_plan_only:
         return

@@ -1,0 +1,76 @@
+"""Names that are not ASCII or no text at all, and odd locales: it works, or a line says why not."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from lab import Lab
+
+UTF8_OFF = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+LOCALES = {
+    "C": {"LC_ALL": "C"},
+    "an ASCII terminal": {"PYTHONIOENCODING": "ascii"},
+}
+
+
+@pytest.fixture
+def make_lab(tmp_path: Path) -> Callable[[bytes], Lab]:
+    return lambda name: Lab(tmp_path / os.fsdecode(name))
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+@pytest.mark.parametrize("workers", ["-n0", "-n1"])
+def test_a_rootdir_with_umlauts_works_in_every_locale(
+    make_lab: Callable[[bytes], Lab], locale: str, workers: str
+) -> None:
+    lab = make_lab("käse".encode())
+    lab.write_manifest({"grün": "exit 0"})
+    run = lab.run("m.yaml", workers, "--junitxml=jünit.xml", **LOCALES[locale])
+    assert run.code == 0, run.out + run.err
+    assert (lab.root / "jünit.xml").exists()
+    assert [case["status"] for case in lab.results()["cases"]] == ["PASS"]
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+def test_an_answer_is_printed_in_every_locale(make_lab: Callable[[bytes], Lab], locale: str) -> None:
+    lab = make_lab("käse".encode())
+    lab.write_list("x", {"a": "pass"})
+    run = lab.run("--atesor-list=x", "--atesor-plan-only", "--atesor-output-root=grün", **LOCALES[locale])
+    assert (run.code, run.err) == (0, "")
+    assert run.out.startswith("atesor: planned 1 cases of packages/x.json in ")
+
+
+REFUSED = {
+    "rootdir without UTF-8": (
+        "kä".encode(),
+        "-n1",
+        UTF8_OFF,
+        "Python takes file names for ascii here",
+    ),
+    "rootdir of bytes": (b"k\xe4se", "-n1", {}, "the rootdir 'PATH/k\\udce4se' is not UTF-8"),
+    "label without UTF-8": (b"root", "-n0", UTF8_OFF, "Python takes file names for ascii here"),
+}
+
+
+@pytest.mark.parametrize(("name", "workers", "locale", "message"), REFUSED.values(), ids=list(REFUSED))
+def test_what_cannot_be_told_is_refused_in_one_line(
+    make_lab: Callable[[bytes], Lab], name: bytes, workers: str, locale: dict[str, str], message: str
+) -> None:
+    lab = make_lab(name)
+    lab.write_manifest({"grün": "exit 0"})
+    run = lab.run("m.yaml", workers, **locale)
+    assert len(run.err.splitlines()) == 1, run.err
+    line = run.err.strip()
+    assert line.startswith(f"atesor: error: {message.replace('PATH', str(lab.root.parent))}")
+    assert line.endswith("unset" if locale else "rename it, or run without -n")
+    assert run.code == 1
+    assert not (lab.root / "runs").exists()
+
+
+def test_a_rootdir_of_bytes_works_without_workers(make_lab: Callable[[bytes], Lab]) -> None:
+    lab = make_lab(b"k\xe4se")
+    lab.write_list("x", {"a": "pass"})
+    run = lab.run("--atesor-list=x", "-n0", PYTHONIOENCODING="ascii:backslashreplace")
+    assert run.code == 0, run.out + run.err
+    assert [case["status"] for case in lab.results()["cases"]] == ["PASS"]
