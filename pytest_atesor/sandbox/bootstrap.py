@@ -35,10 +35,17 @@ _SHARED_SCRATCH = Path("/var/tmp")  # noqa: S108 - the ids of mmdebstrap's user 
 
 
 def bootstrap_archive(
-    platform: Platform, archive: Path, *, tag: str, digest: str, progress: Callable[[str], None]
+    platform: Platform,
+    archive: Path,
+    *,
+    tag: str,
+    digest: str,
+    progress: Callable[[str], None],
+    accelerated: bool = True,
 ) -> None:
     """Write the platform's image archive (zstd); it appears only when complete.
 
+    One that is not ``accelerated`` is made with native tools, too, and loses them at the end.
     Raises SetupError naming the missing package or the log.
     """
     host = recipe.host_architecture()
@@ -47,14 +54,16 @@ def bootstrap_archive(
             "native tools exist for amd64 and arm64 hosts only; use a machine of one of these kinds"
         )
     _require_tools()
-    log = archive.parent / f"{platform}-build.log"
-    progress(f"building the {platform} image from {platform} packages, some minutes; log: {log}")
+    variant = recipe.image_variant(platform, accelerated=accelerated)
+    log = archive.parent / f"{variant}-build.log"
+    progress(f"building the {variant} image from {platform} packages, some minutes; log: {log}")
     with _temporary(archive.parent) as directory:
         root = directory / "root.tar"
         script = recipe.recipe_directory() / "bootstrap.sh"
         suite, components = recipe.BOOTSTRAP_SUITES[platform], recipe.BOOTSTRAP_COMPONENTS[platform]
         is_root = os.geteuid() == 0
-        argv = ["sh", str(script), suite, components, host, str(root)]
+        kind = "accelerated" if accelerated else "plain"
+        argv = ["sh", str(script), kind, suite, components, host, str(root)]
         if (
             is_root
             and subprocess.run([*_OWN_MOUNTS, "true"], capture_output=True, check=False).returncode == 0
@@ -71,7 +80,7 @@ def bootstrap_archive(
             labels=recipe.format_labels(digest=digest, created_s=created, versions=versions),
             created=dt.datetime.fromtimestamp(created, dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         )
-        progress(f"packing the {platform} image ({versions.replace(chr(10), ' ').strip()})")
+        progress(f"packing the {variant} image ({versions.replace(chr(10), ' ').strip()})")
         _pack(root, directory / archive.name, settings)
         (directory / archive.name).replace(archive)
 

@@ -20,9 +20,9 @@ from pytest_atesor.errors import SandboxError, SetupError
 from pytest_atesor.sandbox import recipe
 from pytest_atesor.sandbox.bootstrap import bootstrap_archive
 from pytest_atesor.sandbox.interface import Engine, ImageBuild
-from pytest_atesor.sandbox.recipe import image_name
+from pytest_atesor.sandbox.recipe import image_name, image_variant
 
-__all__ = ["ensure_image", "image_name", "is_current"]
+__all__ = ["ensure_image", "hold_lock", "image_name", "is_current"]
 
 _REGISTRY_ANSWER_S = 15.0
 _BUILD_S = 3600.0
@@ -33,9 +33,20 @@ _DAY_S = 86_400
 class _Job:
     engine: Engine
     platform: Platform
+    accelerated: bool
     digest: str
     directory: Path
     progress: Callable[[str], None]
+
+    @property
+    def variant(self) -> str:
+        """The word for the image in file names."""
+        return image_variant(self.platform, accelerated=self.accelerated)
+
+    @property
+    def tag(self) -> str:
+        """The image's name."""
+        return image_name(self.platform, accelerated=self.accelerated)
 
 
 def ensure_image(
@@ -45,19 +56,29 @@ def ensure_image(
     state: Path,
     progress: Callable[[str], None],
     rebuild: bool = False,
+    accelerated: bool = True,
 ) -> str:
     """Return the name of the platform's image in that engine, built when absent or of another recipe.
 
-    ``progress`` gets one line per step. Raises SetupError, with the log's path, when it cannot be made.
+    ``accelerated`` asks for the one with native tools, where the platform has one. ``progress`` gets one line
+    per step. Raises SetupError, with the log's path, when it cannot be made.
     """
-    tag = image_name(platform)
-    digest = recipe.read_recipe_digest(platform, recipe.host_architecture())
-    if not rebuild and is_current(engine.image_labels(tag), digest, now_s=time.time()):
+    host = recipe.host_architecture()
+    digest = recipe.read_recipe_digest(platform, host, accelerated=accelerated)
+    job = _Job(engine, platform, accelerated, digest, state / "images", progress)
+    tag = job.tag
+    labels = engine.image_labels(tag)
+    if not rebuild and is_current(labels, digest, now_s=time.time()):
+        for tool in recipe.find_unreadable_tools(labels or {}):
+            progress(
+                f"warning: the image {tag} has {tool}, of unknown age; atesor setup --rebuild makes it anew"
+            )
         return tag
-    directory = state / "images"
-    with _locked(directory / f"{platform}.lock", f"the {platform} image for {engine.name}", progress):
+    with hold_lock(
+        job.directory / f"{job.variant}.lock", f"the {job.variant} image for {engine.name}", progress
+    ):
         if rebuild or not is_current(engine.image_labels(tag), digest, now_s=time.time()):
-            _make(_Job(engine, platform, digest, directory, progress), keep_archive=not rebuild)
+            _make(job, keep_archive=not rebuild)
             with suppress(SandboxError):  # an old image in the way of nothing is no reason to stop
                 engine.prune_images(recipe.LABEL_RECIPE)
     return tag
@@ -76,7 +97,7 @@ def is_current(labels: Mapping[str, str] | None, digest: str, *, now_s: float) -
 
 
 @contextmanager
-def _locked(file: Path, purpose: str, progress: Callable[[str], None]) -> Iterator[None]:
+def hold_lock(file: Path, purpose: str, progress: Callable[[str], None]) -> Iterator[None]:
     """Hold the lock; who waits is told for whom by the file beside it, removed when it is freed."""
     holder = file.with_suffix(".holder")
     try:
@@ -109,15 +130,20 @@ def _read_holder(holder: Path) -> str:
 
 def _make(job: _Job, *, keep_archive: bool) -> None:
     """Load the kept archive, else build from a registry's base image, else bootstrap and load."""
-    archive = job.directory / f"{job.platform}-{job.digest[:16]}.tar.zst"
+    archive = job.directory / f"{job.variant}-{job.digest[:16]}.tar.zst"
     if not (keep_archive and archive.exists()):
         if _build_from_registry(job):
             return
         bootstrap_archive(
-            job.platform, archive, tag=image_name(job.platform), digest=job.digest, progress=job.progress
+            job.platform,
+            archive,
+            tag=job.tag,
+            digest=job.digest,
+            progress=job.progress,
+            accelerated=job.accelerated,
         )
-        _forget_old_archives(job.directory, job.platform)
-    job.progress(f"loading the {job.platform} image into {job.engine.name}")
+        _forget_old_archives(job.directory, job.variant)
+    job.progress(f"loading the {job.variant} image into {job.engine.name}")
     try:
         job.engine.load_image(archive)
     except SandboxError as error:
@@ -126,9 +152,11 @@ def _make(job: _Job, *, keep_archive: bool) -> None:
         ) from error
 
 
-def _forget_old_archives(directory: Path, platform: Platform) -> None:
+def _forget_old_archives(directory: Path, variant: str) -> None:
     """Keep the newest two archives: going back to the former recipe is then a matter of seconds."""
-    archives = sorted(directory.glob(f"{platform}-*.tar.zst"), key=lambda file: file.stat().st_mtime)
+    archives = sorted(
+        directory.glob(f"{variant}-{'[0-9a-f]' * 16}.tar.zst"), key=lambda file: file.stat().st_mtime
+    )
     for old in archives[:-2]:
         old.unlink()
 
@@ -145,18 +173,19 @@ def _build_from_registry(job: _Job) -> bool:
             f"no registry offers {base} to {job.engine.name}, and {job.platform} cannot be made without one; "
             "check the network or choose --atesor-platform debian"
         )
-    log = job.directory / f"{job.platform}-build.log"
-    job.progress(f"building the {job.platform} image from {base}; log: {log}")
+    log = job.directory / f"{job.variant}-build.log"
+    job.progress(f"building the {job.variant} image from {base}; log: {log}")
     log.unlink(missing_ok=True)
     host = recipe.host_architecture()
-    arguments = {"BASE": base} if host is None else {"BASE": base, "HOST_PLATFORM": f"linux/{host}"}
+    is_mixed = can_bootstrap and job.accelerated and host is not None
+    arguments = {"BASE": base, "HOST_PLATFORM": f"linux/{host}"} if is_mixed else {"BASE": base}
     try:
         job.engine.build_image(
             ImageBuild(
-                tag=image_name(job.platform),
-                containerfile=recipe.containerfile(job.platform),
+                tag=job.tag,
+                containerfile=recipe.containerfile(job.platform, accelerated=job.accelerated),
                 context=recipe.recipe_directory(),
-                host_platform=arguments.get("HOST_PLATFORM") if can_bootstrap else None,
+                host_platform=arguments.get("HOST_PLATFORM"),
                 arguments=arguments,
                 labels=recipe.format_labels(digest=job.digest, created_s=int(time.time())),
                 log=log,
@@ -165,7 +194,7 @@ def _build_from_registry(job: _Job) -> bool:
         )
     except SandboxError as error:
         if not can_bootstrap:
-            raise SetupError(f"the {job.platform} image cannot be built: {error}") from error
+            raise SetupError(f"the {job.variant} image cannot be built: {error}") from error
         job.progress(str(error))
         return False
     return True

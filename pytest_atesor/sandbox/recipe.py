@@ -18,9 +18,12 @@ __all__ = [
     "LABEL_RECIPE",
     "containerfile",
     "find_old_tools",
+    "find_unreadable_tools",
     "format_labels",
+    "has_native_tools",
     "host_architecture",
     "image_name",
+    "image_variant",
     "read_recipe_digest",
     "recipe_directory",
 ]
@@ -53,9 +56,19 @@ _OLDEST: Final[Mapping[str, tuple[int, ...]]] = {"go": (1, 26, 5), "cargo": (1, 
 _HOSTS: Final[Mapping[str, str]] = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
-def image_name(platform: Platform) -> str:
-    """Return the name of the platform's sandbox image."""
-    return f"localhost/pytest-atesor-sandbox:{platform}"
+def has_native_tools(platform: Platform) -> bool:
+    """Say whether the platform has an accelerated image: its C library is that of the native tools."""
+    return platform in BOOTSTRAP_SUITES
+
+
+def image_name(platform: Platform, *, accelerated: bool = True) -> str:
+    """Return the name of the platform's sandbox image; a plain one has no native tools."""
+    return f"localhost/pytest-atesor-sandbox:{image_variant(platform, accelerated=accelerated)}"
+
+
+def image_variant(platform: Platform, *, accelerated: bool) -> str:
+    """Return the word for a platform's image in names of tags and files."""
+    return platform.value if accelerated or not has_native_tools(platform) else f"{platform}-plain"
 
 
 def recipe_directory() -> Path:
@@ -63,10 +76,11 @@ def recipe_directory() -> Path:
     return Path(__file__).resolve().parent.parent / "resources" / "sandbox"
 
 
-def containerfile(platform: Platform) -> Path:
+def containerfile(platform: Platform, *, accelerated: bool = True) -> Path:
     """Return the file that makes the platform's image from a registry's base image."""
-    family = "alpine" if platform is Platform.ALPINE else "debian"
-    return recipe_directory() / f"Containerfile.{family}"
+    if not has_native_tools(platform):
+        return recipe_directory() / "Containerfile.alpine"
+    return recipe_directory() / ("Containerfile.debian" if accelerated else "Containerfile.debian-plain")
 
 
 def host_architecture(machine: str | None = None) -> str | None:
@@ -74,10 +88,13 @@ def host_architecture(machine: str | None = None) -> str | None:
     return _HOSTS.get(machine or host_platform.machine())
 
 
-def read_recipe_digest(platform: Platform, host: str | None, directory: Path | None = None) -> str:
+def read_recipe_digest(
+    platform: Platform, host: str | None, directory: Path | None = None, *, accelerated: bool = True
+) -> str:
     """Return a digest of everything but the mirror that decides what the platform's image contains."""
+    variant = image_variant(platform, accelerated=accelerated)
     digest = hashlib.sha256(
-        f"{platform} {host} {BASE_IMAGES[platform]} {sorted(ENVIRONMENT.items())}".encode()
+        f"{variant} {host} {BASE_IMAGES[platform]} {sorted(ENVIRONMENT.items())}".encode()
     )
     for file in sorted((directory or recipe_directory()).iterdir()):
         digest.update(f"\n{file.name} {file.stat().st_size}\n".encode())
@@ -97,10 +114,23 @@ def format_labels(*, digest: str, created_s: int, versions: str = "") -> dict[st
 
 def find_old_tools(labels: Mapping[str, str]) -> tuple[str, ...]:
     """Return the tools that are older than a batch needs, as "go 1.22.2"; unknown versions count as new."""
-    old = []
-    for name, oldest in _OLDEST.items():
-        version = labels.get(_LABEL_VERSION + name, "")
-        numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:3])
-        if numbers and numbers < oldest:
-            old.append(f"{name} {version}")
-    return tuple(old)
+    versions = {name: labels.get(_LABEL_VERSION + name, "") for name in _OLDEST}
+    return tuple(
+        f"{name} {version}"
+        for name, version in versions.items()
+        if (numbers := _parse_version(version)) and numbers < _OLDEST[name]
+    )
+
+
+def find_unreadable_tools(labels: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the tools whose recorded version cannot be read, as "go 'devel'"."""
+    versions = {name: labels.get(_LABEL_VERSION + name) for name in _OLDEST}
+    return tuple(
+        f"{name} {version[:40]!r}"
+        for name, version in versions.items()
+        if version is not None and not _parse_version(version)
+    )
+
+
+def _parse_version(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d{1,9}", version)[:3])

@@ -19,33 +19,8 @@ export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8
 scratch=$(mktemp -d)
 
 say() { echo "native-tree: $*"; }
-
-# newest NAME-REGEX: the available package of that name with the highest version
-newest() {
-    for name in $(apt-cache --names-only search "^($1)\$" | cut -d' ' -f1); do
-        version=$(apt-cache show --no-all-versions "$name" 2>/dev/null | sed -n 's/^Version: //p' | head -n 1)
-        [ -z "$version" ] || echo "$version $name"
-    done | sed 's/^[0-9]*://' | sort -V | tail -n 1 | cut -d' ' -f2
-}
-
-# Debian's backports bring a newer Go; the mirror is the one this system already uses.
-add_backports() {
-    codename=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
-    lists=/etc/apt/sources.list.d
-    if grep -q '^ID=debian' /etc/os-release; then
-        # the configuration is in one of apt's two formats
-        sed -n "s/^\(deb .*[^ ]\) \+$codename \+main.*/\1 $codename-backports main/p" /etc/apt/sources.list |
-            head -n 1 > $lists/backports.list || true
-        cat $lists/*.sources 2> /dev/null |
-            awk -v RS= -v name="$codename" '$0 ~ "Suites:[^\n]*" name "( |\n|$)" {
-                sub(/Suites:[^\n]*/, "Suites: " name "-backports"); print; exit }' > $lists/backports.sources.new
-        mv $lists/backports.sources.new $lists/backports.sources
-    fi
-    apt-get -q update && return
-    say "no backports here"
-    rm -f $lists/backports.*
-    apt-get -q update
-}
+# shellcheck source=newest.sh
+. "$here/newest.sh"
 
 # Nothing here is read by people; without documentation the tree is smaller and made sooner.
 skip_documentation() {
@@ -137,20 +112,33 @@ configure_languages() {
     echo /usr/lib/python3/dist-packages > /usr/lib/python3/dist-packages/sandbox.pth
 }
 
-# The names that shim.sh replaces. What reports or records the architecture stays the sandbox's own.
+# owners PACKAGE...: "PROGRAM PACKAGE VERSION" for each program in the packages' directories of programs
+owners() {
+    for package in "$@"; do
+        version=$(dpkg-query -W -f '${Version}' "$package" 2> /dev/null) || continue
+        dpkg -L "$package" | sed -n "s,^\(/usr\)\?/bin/\([^/]*\)\$,\2 $package $version,p"
+    done
+}
+
+# /shim.list has the names that shim.sh replaces; what reports or records the architecture stays the sandbox's own.
+# /tools tells for each program that may be native, "PROGRAM PACKAGE VERSION".
 list_names() {
     packages=$(sed -e '/^#/d' -e '/^$/d' -e "s/{target}/$target/" "$here/native.packages" |
         grep -vxE 'gcc|libc6-dev|meson|libfakeroot|lib.*-perl')
     version=$("$target-gcc" -dumpversion)
-    for package in $packages perl-base gettext-base cmake-data sqv \
-        "gcc-$version-$target" "g++-$version-$target" "cpp-$version-$target" "binutils-$target"; do
-        dpkg -L "$package" 2>/dev/null || true
-    done | sed -n 's,^\(/usr\)\?/bin/\([^/]*\)$,\2,p' | sort -u |
-        grep -vxE 'uname|arch|dpkg|dpkg-(divert|query|statoverride|trigger|realpath|maintscript-helper)|update-alternatives|apt|apt-(key|cdrom|config|mark|cache)|perl5.*-gnu' |
-        while read -r name; do
+    # shellcheck disable=SC2086 # words are meant to split: one package each
+    owners $packages perl-base gettext-base cmake-data sqv \
+        "gcc-$version-$target" "g++-$version-$target" "cpp-$version-$target" "binutils-$target" | sort -u |
+        grep -vE '^(uname|arch|dpkg|dpkg-(divert|query|statoverride|trigger|realpath|maintscript-helper)|update-alternatives|apt|apt-(key|cdrom|config|mark|cache)|perl5.*-gnu) ' |
+        while read -r name package version; do
             file=$(readlink -f "/usr/bin/$name" || true)
-            [ "$(head -c 4 "$file" 2>/dev/null | tail -c 3)" != ELF ] || echo "$name"
-        done > /shim.list
+            [ "$(head -c 4 "$file" 2>/dev/null | tail -c 3)" != ELF ] || echo "$name $package $version"
+        done > /tools
+    cut -d' ' -f1 /tools | sort -u > /shim.list
+    for name in go gofmt rustc rustdoc cargo meson; do
+        package=$(dpkg -S "$(readlink -f "/usr/bin/$name")" | sed 's/:.*//')
+        echo "$name $package $(dpkg-query -W -f '${Version}' "$package")"
+    done >> /tools
     say "$(wc -l < /shim.list) programs"
 }
 

@@ -1,6 +1,7 @@
 #!/bin/sh
-# root.sh: turns the Debian-like riscv64 system it runs in (as root) into the sandbox. The recipe's other files stand
-# in this script's directory; /native, when there is one, has been attached already.
+# root.sh [accelerated|plain]: turns the Debian-like riscv64 system it runs in (as root) into the sandbox. The recipe's
+# other files stand in this script's directory; /native has been attached already. A plain sandbox loses it at the end,
+# and need not have it at the beginning.
 set -eu
 
 here=$(dirname "$(readlink -f "$0")")
@@ -12,8 +13,10 @@ if [ "$here" != /sandbox ]; then
 fi
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8
 target=riscv64gc-unknown-linux-gnu
+kind=${1:-accelerated}
 
 say() { echo "root: $*"; }
+. "$here/newest.sh"
 
 configure_packages() {
     mkdir -p /etc/dpkg/dpkg.cfg.d /etc/apt/apt.conf.d
@@ -76,9 +79,24 @@ install_packages() {
     rm -f /etc/apt/apt.conf.d/docker-clean
 }
 
+# The distribution's own riscv64 Go and Rust, as new as it has them.
+install_languages() {
+    add_backports
+    # shellcheck disable=SC2046 # words are meant to split: one package each
+    apt-get -q -y --no-install-recommends install "$(newest 'golang-1\.[0-9]+-go')" \
+        $(newest 'rustc|rustc-web|rustc-1\.[0-9]+' | sed 's/.*/& &/; s/ rustc/ cargo/')
+    rm -f /etc/apt/sources.list.d/backports.*
+    apt-get clean
+    for tool in go gofmt; do
+        ln -sfn "$(echo /usr/lib/go-1.*/bin/$tool)" "/usr/local/bin/$tool"
+    done
+    for tool in rustc rustdoc cargo; do # some releases carry only names with a version
+        [ -e "/usr/bin/$tool" ] || ln -s "$(echo "/usr/bin/$tool"-1.*)" "/usr/local/bin/$tool"
+    done
+}
+
 # Go and Rust come from /native under names that win over packages of the sandbox itself.
 configure_languages() {
-    [ -d /native ] || return 0
     for tool in gofmt cargo rustdoc; do
         ln -sfn "/native/usr/bin/$tool" "/usr/local/bin/$tool"
     done
@@ -146,7 +164,6 @@ add_user() {
 
 # Every case begins with a fresh home: with Go's standard library in its cache it need not compile that first.
 fill_go_cache() {
-    [ -d /native ] || return 0
     su builder -c 'HOME=/home/builder go build std'
     rm -rf /home/builder/.config
 }
@@ -157,11 +174,19 @@ keep_downloads() {
 }
 
 install_init() {
-    if [ -x /native/usr/bin/atesor-init ]; then
-        ln -sfn /native/usr/bin/atesor-init /sbin/atesor-init
-    else
+    if [ "$kind" = plain ]; then
         gcc -O2 -Wall -static -o /sbin/atesor-init "$here/init.c"
+    else
+        ln -sfn /native/usr/bin/atesor-init /sbin/atesor-init
     fi
+}
+
+# What a plain sandbox was made with goes: everything in it is riscv64's then.
+remove_native() {
+    [ -d /native ] || return 0
+    /native/shim.sh off
+    sh /native/attach.sh off
+    rm -rf /native
 }
 
 # What the image is, for those who decide whether to build it again: one NAME=VERSION a line.
@@ -177,9 +202,14 @@ record_versions() {
 configure_packages
 configure_sources
 install_packages
-configure_languages
 add_user
 install_init
-fill_go_cache
+if [ "$kind" = plain ]; then
+    install_languages
+    remove_native
+else
+    configure_languages
+    fill_go_cache
+fi
 record_versions
 keep_downloads

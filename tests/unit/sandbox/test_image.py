@@ -55,6 +55,28 @@ def test_a_current_image_is_used_at_once(tmp_path: Path) -> None:
     assert not any(tmp_path.iterdir())
 
 
+def test_a_version_that_cannot_be_read_is_a_warning_and_no_reason_to_build(tmp_path: Path) -> None:
+    digest = read_recipe_digest(Platform.DEBIAN, host_architecture())
+    engine = FakeEngine(images={DEBIAN: format_labels(digest=digest, created_s=0, versions="go=devel")})
+    lines: list[str] = []
+    ensure_image(engine, Platform.DEBIAN, state=tmp_path, progress=lines.append)
+    assert engine.calls == []
+    assert lines == [
+        f"warning: the image {DEBIAN} has go 'devel', of unknown age; atesor setup --rebuild makes it anew"
+    ]
+
+
+def test_a_plain_image_stands_beside_the_accelerated_one(tmp_path: Path) -> None:
+    engine = FakeEngine(offered=True, images={DEBIAN: current_labels()})
+    tag = ensure_image(
+        engine, Platform.DEBIAN, state=tmp_path, progress=lambda _line: None, accelerated=False
+    )
+    digest = read_recipe_digest(Platform.DEBIAN, host_architecture(), accelerated=False)
+    assert tag == f"{DEBIAN}-plain"
+    assert engine.images[tag][LABEL_RECIPE] == digest
+    assert engine.images[DEBIAN] == current_labels()
+
+
 def test_a_registry_that_answers_is_used(tmp_path: Path) -> None:
     engine = FakeEngine(offered=True, images={ALPINE: {"old": "1"}})
     ensure_image(engine, Platform.ALPINE, state=tmp_path, progress=lambda _line: None)

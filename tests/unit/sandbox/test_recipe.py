@@ -26,18 +26,34 @@ def test_native_tools_exist_for_two_kinds_of_host(machine: str, host: str | None
     assert recipe.host_architecture(machine) == host
 
 
-def test_the_digest_covers_names_contents_platform_and_host(tmp_path: Path) -> None:
-    def digest(platform: Platform = Platform.DEBIAN, host: str = "amd64") -> str:
-        return recipe.read_recipe_digest(platform, host, tmp_path)
+@pytest.mark.parametrize(
+    ("platform", "variant"),
+    [
+        (Platform.DEBIAN, "debian-plain"),
+        (Platform.UBUNTU, "ubuntu-plain"),
+        (Platform.ALPINE, "alpine"),  # plain in any case
+    ],
+    ids=str,
+)
+def test_a_plain_image_has_a_name_and_a_build_file_of_its_own(platform: Platform, variant: str) -> None:
+    assert recipe.image_name(platform, accelerated=False) == f"localhost/pytest-atesor-sandbox:{variant}"
+    file = recipe.containerfile(platform, accelerated=False)
+    assert file.is_file()
+    assert "/native" not in file.read_text()
+
+
+def test_the_digest_covers_names_contents_platform_tools_and_host(tmp_path: Path) -> None:
+    def digest(platform: Platform = Platform.DEBIAN, host: str = "amd64", *, accelerated: bool = True) -> str:
+        return recipe.read_recipe_digest(platform, host, tmp_path, accelerated=accelerated)
 
     file = tmp_path / "a.sh"
     file.write_text("one")
-    seen = {digest(), digest(Platform.UBUNTU), digest(host="arm64")}
+    seen = {digest(), digest(Platform.UBUNTU), digest(host="arm64"), digest(accelerated=False)}
     file.write_text("two")
     seen.add(digest())
     file.rename(tmp_path / "b.sh")
     seen.add(digest())
-    assert len(seen) == 5
+    assert len(seen) == 6
     assert digest() == digest()
 
 
@@ -67,6 +83,23 @@ def test_tools_older_than_a_batch_needs_are_named(versions: Mapping[str, str], o
     text = "".join(f"{name}={version}\n" for name, version in versions.items())
     labels = recipe.format_labels(digest="", created_s=0, versions=text)
     assert recipe.find_old_tools(labels) == old
+
+
+@pytest.mark.parametrize(
+    ("versions", "unreadable"),
+    [
+        pytest.param({"go": "1.27.4", "cargo": "1.96.0"}, (), id="readable"),
+        pytest.param({"go": "devel", "cargo": ""}, ("go 'devel'", "cargo ''"), id="no-numbers"),
+        pytest.param({}, (), id="not-recorded"),
+    ],
+)
+def test_versions_that_cannot_be_read_are_named(
+    versions: Mapping[str, str], unreadable: tuple[str, ...]
+) -> None:
+    text = "".join(f"{name}={version}\n" for name, version in versions.items())
+    labels = recipe.format_labels(digest="", created_s=0, versions=text)
+    assert recipe.find_unreadable_tools(labels) == unreadable
+    assert recipe.find_old_tools(labels) == ()
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
