@@ -30,7 +30,7 @@ from pytest_atesor.work.evidence import CaseText, describe_failure, list_propert
 from pytest_atesor.work.worker import STOP_WORKER, read_tail, show_path
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Callable, Generator, Sequence
 
     from pytest_atesor.control.batch import Batch
     from pytest_atesor.core.attempt import AttemptRecord
@@ -49,15 +49,20 @@ class Controller:
         self._batch = batch
         self._live = LiveReport(
             config,
-            batch.bundle.ledger,
+            batch.bundle,
             expected=batch.history.expect(),
             workers=max(1, batch.workers),
+            is_stopping=lambda: self.session.stop_order is not None,
         )
         self._failed_before: dict[str, bool] = {}
         self._reported: set[str] = set()
         self.watch = WorkerWatch(batch.crew.processes)
         self.session = BatchSession(batch.bundle, self, batch.clock, self.watch)
         self._alarm = Alarm(self.session, batch.engine, lambda: batch.crew.processes.send(STOP_WORKER))
+
+    def show(self) -> None:
+        """Put the region on the terminal, if nobody else is about to write there."""
+        self._live.show_region()
 
     # What happened, from the session.
 
@@ -118,6 +123,11 @@ class Controller:
         """Take the selection when this process runs the cases itself."""
         if self._batch.workers == 0:
             self.session.set_selection([item.nodeid for item in session.items])
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logstart(self) -> None:
+        """Make room on the terminal for the first case."""
+        self._live.case_announced()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -279,12 +289,18 @@ class Controller:
 
 
 class XdistHooks:
-    """Hooks of pytest-xdist's controller; registered only when cases go to worker processes."""
+    """Hooks of pytest-xdist's controller; registered only when cases go to worker processes.
 
-    def __init__(self, batch: Batch, session: BatchSession, watch: WorkerWatch) -> None:
+    ``show`` is called when xdist is through with an event and with what it prints of it.
+    """
+
+    def __init__(
+        self, batch: Batch, session: BatchSession, watch: WorkerWatch, show: Callable[[], None]
+    ) -> None:
         self._batch = batch
         self._session = session
         self._watch = watch
+        self._show = show
         self._held = contextlib.ExitStack()
         self._useless = 0
 
@@ -322,7 +338,7 @@ class XdistHooks:
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self) -> FenceScheduling:
         """Dispatch to idle workers only."""
-        return FenceScheduling(self._session, after_event=self._held.close)
+        return FenceScheduling(self._session, after_event=self._after_event)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:  # noqa: ANN401 - xdist's WorkerController has no public type
@@ -357,6 +373,10 @@ class XdistHooks:
             raise RuntimeError("a worker's collection does not end with the fence: incompatible pytest-xdist")
         del ids[-1]
         self._watch.expect_nothing(str(node.gateway.id))
+
+    def _after_event(self) -> None:
+        self._held.close()
+        self._show()
 
     def _give_up(self, error: EOFError) -> str:
         """Stop because a worker process died before it could say a word, and return the reason."""

@@ -20,12 +20,12 @@ from pytest_atesor.reports.events import format_ended, format_retried, format_sk
 from pytest_atesor.work.collection import RECORD_ATTRIBUTE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import pytest
 
+    from pytest_atesor.bundle.writer import Bundle
     from pytest_atesor.core.attempt import AttemptRecord
-    from pytest_atesor.core.ledger import Ledger
     from pytest_atesor.core.plan import Case
 
 __all__ = ["LiveReport"]
@@ -43,12 +43,21 @@ class LiveReport:
     """Writes to pytest's terminal reporter, if there is one; that the terminal went away is no error."""
 
     def __init__(
-        self, config: pytest.Config, ledger: Ledger, *, expected: Mapping[str, float], workers: int
+        self,
+        config: pytest.Config,
+        bundle: Bundle,
+        *,
+        expected: Mapping[str, float],
+        workers: int,
+        is_stopping: Callable[[], bool],
     ) -> None:
         self._config = config
-        self._ledger = ledger
+        self._layout = bundle.layout
+        self._ledger = bundle.ledger
         self._is_summary = False
-        self._region = Region(expected, workers)
+        self._region = Region(expected, workers, is_stopping)
+        self._workers = workers
+        self._is_announced = False
         self._ended = 0
         self._awaited = workers
         self._total = 0
@@ -70,14 +79,38 @@ class LiveReport:
             if has_region(self._config, os.environ):
                 self._region.open()
 
+    def case_announced(self) -> None:
+        """End what xdist says of starting workers before pytest or we write of a case.
+
+        It would rewrite that line again and again, over ours: here cases start before all workers have.
+        """
+        distributor = self._config.pluginmanager.getplugin("terminaldistreporter")
+        if self._is_announced or distributor is None or self._terminal is None:
+            return
+        self._is_announced = True
+        with contextlib.suppress(OSError):
+            if self._terminal.isatty:
+                count = f"{self._workers} worker{'' if self._workers == 1 else 's'}"
+                distributor.rewrite("" if self._verbosity < 0 else count, newline=True)
+        distributor.rewrite = _say_nothing
+
     def worker_ready(self) -> None:
-        """Learn that a worker collected; until all have, xdist rewrites a line of its own."""
+        """Learn that a worker collected; until all have, xdist may write a line of its own."""
         self._awaited -= 1
 
     def worker_died(self) -> None:
         """Leave the terminal to what xdist says, until another worker took the dead one's place."""
         self._region.pause()
         self._awaited = max(0, self._awaited) + 1
+
+    def show_region(self) -> None:
+        """Put the region on the terminal while cases run, if nobody else is about to write there."""
+        if not self._region.is_due or not self._region.is_busy:
+            return
+        has_workers = self._config.pluginmanager.hasplugin("dsession")
+        if not (has_workers and self._awaited > 0):
+            self._end_line()
+            self._region.show()
 
     def stop_region(self) -> None:
         """Give the terminal back to pytest."""
@@ -86,18 +119,20 @@ class LiveReport:
     def case_started(self, case: Case, slot: str, attempt_id: str) -> None:
         """Show that an attempt began."""
         if self._shows_lines:
-            self._region.start(slot, case.case_id, case.label, self._open_ids)
-            self._show_region()
+            log = self._layout.attempt(case.case_id, attempt_id).log
+            self._region.start(slot, case.case_id, case.label, log, self._open_ids)
+            self.show_region()
             self._write(format_started(slot, case.label, attempt_id=attempt_id))
 
     def case_ended(self, case: Case, record: AttemptRecord) -> None:
         """Show how an attempt ended."""
         self._ended += 1
-        self._region.end(case.case_id, record.status)
+        self._region.end(case.case_id, record)
         if self._shows_lines:
             self._total = self._total or self._count_open() + 1
-            self._show_region()
-            self._write(format_ended(record, case.label, done=self._ended, total=self._total))
+            self.show_region()
+            line = format_ended(record, case.label, done=self._ended, total=self._total)
+            self._write(line, record.status)
 
     def case_retried(self, case: Case, record: AttemptRecord) -> None:
         """Show how an attempt ended that does not end its case."""
@@ -166,12 +201,6 @@ class LiveReport:
     def _terminal(self) -> Any:  # noqa: ANN401 - pytest's reporter has no public type
         return self._config.pluginmanager.getplugin("terminalreporter")
 
-    def _show_region(self) -> None:
-        has_workers = self._config.pluginmanager.hasplugin("dsession")
-        if self._region.is_due and not (has_workers and self._awaited > 0):
-            self._end_line()
-            self._region.show()
-
     def _end_line(self) -> None:
         """Go to a line of our own: xdist leaves the cursor behind its count of workers."""
         if self._config.get_terminal_writer().width_of_current_line:
@@ -189,8 +218,8 @@ class LiveReport:
             if isinstance(states[case.case_id], NotStarted | Running)
         }
 
-    def _write(self, line: str) -> None:
-        if self._region.say(line):
+    def _write(self, line: str, status: Status | None = None) -> None:
+        if self._region.say(line, status):
             return
         terminal = self._terminal
         # Without xdist a case is tried again while pytest captures what is written.
@@ -201,3 +230,7 @@ class LiveReport:
                 if self._region.is_due:
                     self._end_line()
                 terminal.write_line(line)
+
+
+def _say_nothing(line: str, newline: bool = False) -> None:  # noqa: FBT001, FBT002 - xdist's signature
+    """Stand in for xdist's rewriting of its line."""

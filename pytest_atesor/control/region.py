@@ -11,18 +11,24 @@ import contextlib
 import os
 import sys
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from pytest_atesor.control.pace import Pace
+from pytest_atesor.control.phase import PhaseReader
 from pytest_atesor.core.outcome import Status
-from pytest_atesor.reports.terminal import Progress, SlotLine, bound_remaining, draw_region
+from pytest_atesor.reports.terminal import Progress, SlotLine, draw_region, paint_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from rich.console import Console, Group
     from rich.live import Live
+
+    from pytest_atesor.core.attempt import AttemptRecord
 
 __all__ = ["Region", "has_region"]
 
@@ -48,20 +54,33 @@ def has_region(config: pytest.Config, environ: Mapping[str, str]) -> bool:
     return size.columns >= _FEWEST_COLUMNS and size.lines >= _FEWEST_LINES
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Running:
+    """A case that runs, since a monotonic moment."""
+
+    slot: str
+    label: str
+    since_s: float
+    phase: PhaseReader
+
+
 class Region:
     """Shows the running cases until ``stop``. Call ``open`` while pytest does not capture.
 
-    No method raises because of the terminal.
+    ``is_stopping`` is asked whether the batch was told to stop. No method raises because of the terminal.
     """
 
-    def __init__(self, expected: Mapping[str, float], workers: int) -> None:
-        self._expected = expected
-        self._workers = workers
+    def __init__(
+        self, expected: Mapping[str, float], workers: int, is_stopping: Callable[[], bool] = lambda: False
+    ) -> None:
+        self._pace = Pace(expected, workers)
+        self._is_stopping = is_stopping
         self._console: Console | None = None
         self._live: Live | None = None
         self._has_failed = False
-        self._running: dict[str, tuple[str, str, float]] = {}
-        self._waiting: set[str] = set()
+        # Replaced whole and never changed: a thread draws them.
+        self._running: dict[str, _Running] = {}
+        self._waiting: frozenset[str] = frozenset()
         self._counts = dict.fromkeys(Status, 0)
         self._total = 0
 
@@ -83,20 +102,33 @@ class Region:
             file = os.fdopen(os.dup(1), "w", encoding="utf-8", errors="replace")
             self._console = Screen(file=file, force_terminal=True, highlight=False, markup=False, emoji=False)
 
-    def start(self, slot: str, case_id: str, label: str, list_waiting: Callable[[], set[str]]) -> None:
+    def start(
+        self, slot: str, case_id: str, label: str, log: Path, list_waiting: Callable[[], set[str]]
+    ) -> None:
         """Show a case that runs; ``list_waiting`` is asked once for the cases without an outcome."""
         if self._console is None:
             return
         if not self._total:
-            self._waiting = list_waiting()
+            self._waiting = frozenset(list_waiting())
             self._total = len(self._waiting)
         self._waiting = self._waiting - {case_id}
-        self._running = {**self._running, case_id: (slot.rpartition("-")[2] or "-", label, time.monotonic())}
+        running = _Running(
+            slot=slot.rpartition("-")[2] or "-",
+            label=label,
+            since_s=time.monotonic(),
+            phase=PhaseReader(log),
+        )
+        self._running = {**self._running, case_id: running}
 
     @property
     def is_due(self) -> bool:
         """Say whether there will be a region that is not shown yet, or not now."""
         return self._console is not None and self._live is None
+
+    @property
+    def is_busy(self) -> bool:
+        """Say whether a case runs."""
+        return bool(self._running)
 
     def show(self) -> None:
         """Draw from now on; before ``open`` nothing happens."""
@@ -115,21 +147,24 @@ class Region:
                 self._live.stop()
             self._live = None
 
-    def end(self, case_id: str, status: Status) -> None:
+    def end(self, case_id: str, record: AttemptRecord) -> None:
         """Count a case that ended."""
+        if self._console is None:
+            return
         self._running = {key: value for key, value in self._running.items() if key != case_id}
         self._waiting = self._waiting - {case_id}
-        self._counts = {**self._counts, status: self._counts[status] + 1}
+        self._counts = {**self._counts, record.status: self._counts[record.status] + 1}
+        self._pace.note(record)
 
-    def say(self, line: str) -> bool:
-        """Print a line above the region; False where the line is still to be printed."""
+    def say(self, line: str, status: Status | None = None) -> bool:
+        """Print a line above the region, its status in colour; False where it is still to be printed."""
         if self._has_failed:
             self.stop()
         if self._console is None or self._live is None:
             return False
         try:
             self._live.refresh()
-            self._console.print(line, soft_wrap=True)
+            self._console.print(paint_line(line, status), soft_wrap=True)
         except Exception:  # noqa: BLE001 - whatever fails here, the batch goes on
             self.stop()
             return False
@@ -169,21 +204,27 @@ class Region:
         )
 
     def _draw(self) -> Group:
-        now, running, waiting = time.monotonic(), self._running, self._waiting
+        now_s, running = time.monotonic(), self._running
+        expected = self._pace.expected
         slots = [
-            SlotLine(slot=slot, label=label, elapsed_s=now - since, expected_s=self._expected.get(case_id))
-            for case_id, (slot, label, since) in sorted(running.items(), key=lambda item: item[1])
+            SlotLine(
+                slot=case.slot,
+                label=case.label,
+                elapsed_s=now_s - case.since_s,
+                expected_s=expected.get(case_id),
+                phase=case.phase.read(now_s),
+            )
+            for case_id, case in sorted(running.items(), key=lambda item: (len(item[1].slot), item[1].slot))
         ]
-        remaining = [max(0.0, s.expected_s - s.elapsed_s) for s in slots if s.expected_s is not None]
-        remaining += [
-            self._expected[case_id] for case_id in waiting - running.keys() if case_id in self._expected
-        ]
+        estimate_s, bound_s = self._pace.judge(slots, self._waiting)
         progress = Progress(
             done=sum(self._counts.values()),
             total=self._total,
             counts=self._counts,
             slots=slots,
-            remaining_s=bound_remaining(remaining, self._workers),
+            estimate_s=estimate_s,
+            bound_s=bound_s,
+            is_stopping=self._is_stopping(),
         )
         size = self._console.size if self._console is not None else None
         return draw_region(progress, width=size.width if size else 80, height=size.height if size else 24)

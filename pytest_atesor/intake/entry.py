@@ -111,7 +111,7 @@ def _start(
             # Stock xdist gives up after four crashes per worker and drops what never ran.
             config.option.maxworkerrestart = str(len(session.plan.cases) + 4 * batch.workers)
         register_tree(config, tree)
-        manager.register(XdistHooks(batch, session, controller.watch), "atesor-xdist")
+        manager.register(XdistHooks(batch, session, controller.watch, controller.show), "atesor-xdist")
     else:
         register_worker(config, tree, batch.crew.give_orders("main"), flag, is_remote=False)
 
