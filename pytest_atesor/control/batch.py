@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ __all__ = ["Batch"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """A batch that is ready to run."""
+    """A batch that is ready to run. ``held`` is given back last: the hold on a machine elsewhere."""
 
     bundle: Bundle
     crew: Crew
@@ -26,8 +27,10 @@ class Batch:
     engine: Engine | None
     history: History
     has_breaker: bool
+    held: ExitStack = field(default_factory=ExitStack)
 
     def close(self) -> None:
         """Give slots and bundle back; the second time does nothing."""
         self.crew.close()
         self.bundle.close()
+        self.held.close()

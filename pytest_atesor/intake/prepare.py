@@ -10,6 +10,7 @@ import os
 import platform as host_platform
 import shutil
 import sys
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -150,10 +151,39 @@ def make_batch(
     draft: Draft, config: pytest.Config, environ: Mapping[str, str], processes: ProcessBook
 ) -> Batch:
     """Prepare the machine and write the frozen plan. Raises SetupError or BundleError."""
+    with ExitStack() as stack:
+        batch = _make_batch(draft, config, environ, processes, stack)
+        return replace(batch, held=stack.pop_all())
+
+
+def _make_batch(
+    draft: Draft,
+    config: pytest.Config,
+    environ: Mapping[str, str],
+    processes: ProcessBook,
+    stack: ExitStack,
+) -> Batch:
     clock = system_clock()
     state = state_directory(environ)
     settings: dict[str, Json] = dict(draft.plan.settings)
-    engine = _prepare_engine(draft, state, settings)
+    engine: Engine | None
+    shared: dict[str, str] = {}
+    if draft.plan.target is Target.NATIVE and draft.options.engine != "none":
+        from pytest_atesor.intake.native import hold_machine  # noqa: PLC0415 - only for this target
+
+        state = state / "native"  # nothing of it is shared with emulated batches
+        engine, shared = hold_machine(
+            stack,
+            settings,
+            platform=draft.plan.platform,
+            options=draft.options,
+            workers=draft.workers,
+            environ=environ,
+            state=state,
+            say=_show_progress,
+        )
+    else:
+        engine = _prepare_engine(draft, state, settings)
     history = History(state, draft.plan)
     settings["expected_s"] = cast("Json", history.expect())
     settings["retry_environment"] = draft.options.retry_environment
@@ -181,7 +211,7 @@ def make_batch(
         slot="",
         state=str(state),
         log_directory=str(config.rootpath / LOG_DIRECTORY),
-        environment=dict(draft.options.dotenv),
+        environment={**draft.options.dotenv, **shared},
         case_ids=None if draft.reopened is None else [case.case_id for case in draft.plan.cases],
         sandboxed=list(draft.sandboxed),
         engine=str(settings["engine"]),
@@ -251,8 +281,11 @@ def _check_machine(config: pytest.Config, draft: Draft) -> None:
             "the built-in agent needs a sandbox, and the engine is 'none'; choose docker or podman, "
             "or give an agent that brings its own (--atesor-agent)"
         )
-    if draft.plan.target is Target.NATIVE:
-        raise SetupError("native target: not available in this version; use --atesor-target qemu")
+    if draft.plan.target is Target.NATIVE and not draft.sandboxed and options.agent is None:
+        raise SetupError(
+            "the target native builds packages on a riscv64 machine, and the plan has no such case; "
+            "use --atesor-target qemu"
+        )
     if draft.sandboxed and options.agent is not None and not _can_run(options.agent[0], config.rootpath):
         raise SetupError(f"the agent {options.agent[0]!r} is no program that can be run; check the path")
     check_writable(config.rootpath / LOG_DIRECTORY, "the log directory")

@@ -22,10 +22,19 @@ class Installer:
     ``index`` is where the file index is kept, ``workspace`` the host's side of it.
     """
 
-    def __init__(self, shell: Shell, *, index: Path, workspace: Path, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        shell: Shell,
+        *,
+        index: Path,
+        workspace: Path,
+        say: Callable[[str], None],
+        bring: Callable[[tuple[str, ...]], None] = lambda _paths: None,
+    ) -> None:
         self._shell = shell
         self._index = index
         self._workspace = workspace
+        self._bring = bring
         self._say = say
         self.installed: dict[str, str] = {}
         self.refused: dict[str, None] = {}
@@ -100,6 +109,7 @@ class Installer:
         done = self._shell.script(INDEX_SCRIPT, user="root", timeout_s=_INDEX_S)
         if done.exit_code == 0:
             try:
+                self._bring(("cache/contents/index",))
                 adopt_index(self._workspace, self._index)
             except OSError as error:
                 self._say(f"the file index cannot be kept: {error}")

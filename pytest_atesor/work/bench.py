@@ -66,6 +66,9 @@ class NoBench(Bench):
 class SandboxBench(Bench):
     """A slot's sandbox: created anew before each attempt, removed after it, so nothing can stay behind."""
 
+    patience_s = _ENGINE_PATIENCE_S
+    """How long an engine that does not answer is waited for."""
+
     def __init__(self, engine: Engine, slot: str, image: str, state: Path, limits: Limits) -> None:
         self._engine = engine
         self._slot = slot
@@ -94,8 +97,8 @@ class SandboxBench(Bench):
         return read_evidence(self._engine, self._slot, directory)
 
     def recover(self, stop: StopSignal) -> bool:
-        """Wait for the engine, which may be starting again, for at most twenty seconds."""
-        give_up = time.monotonic() + _ENGINE_PATIENCE_S
+        """Wait for the engine, which may be starting again, for a bounded time."""
+        give_up = time.monotonic() + self.patience_s
         while not stop.level:
             try:
                 self._engine.probe()

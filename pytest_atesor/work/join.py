@@ -15,6 +15,7 @@ from pytest_atesor.bundle.clock import system_clock
 from pytest_atesor.bundle.layout import BundleLayout
 from pytest_atesor.bundle.lock import WorkerPresence
 from pytest_atesor.bundle.writer import read_plan
+from pytest_atesor.core.native import SESSION_VARIABLE
 from pytest_atesor.runners.stop import KILL_NOW, TERMINATE, StopFlag
 from pytest_atesor.work.bench import Bench, NoBench, SandboxBench
 from pytest_atesor.work.collection import WORKER_KEY
@@ -79,4 +80,8 @@ def _make_bench(orders: Orders) -> Bench:
     from pytest_atesor.sandbox.select import select_engine  # noqa: PLC0415 - not needed without an engine
 
     limits = Limits(memory_bytes=orders.memory_bytes, pids=orders.pids, cpu_weight=orders.cpu_weight)
+    if session := orders.environment.get(SESSION_VARIABLE):
+        from pytest_atesor.work.native_bench import NativeBench  # noqa: PLC0415 - only for this target
+
+        return NativeBench(session, orders.slot, orders.image, Path(orders.state), limits)
     return SandboxBench(select_engine(orders.engine), orders.slot, orders.image, Path(orders.state), limits)

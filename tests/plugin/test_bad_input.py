@@ -58,7 +58,7 @@ BAD = {
     "list beside tests": (["--atesor-list=good", "test_ordinary.py"], 2, "'test_ordinary.py' is none"),
     "list argument beside tests": (["packages/good.json", "test_ordinary.py"], 2, "'test_ordinary.py'"),
     "two lists": (["--atesor-list=good", "packages/other.json"], 2, "one batch runs one package list"),
-    "native target": (["--atesor-list=good", "--atesor-target=native"], 1, "not available in this version"),
+    "native target": (["--atesor-list=good", "--atesor-target=native"], 1, "set ATESOR_SSH_HOST"),
     "missing agent": (["--atesor-list=good", "--atesor-agent=./none"], 1, "the agent './none'"),
     "empty agent": (["--atesor-list=good", "--atesor-agent= "], 2, "empty agent command"),
     "bad batch id": (["--atesor-list=good", "--atesor-batch-id=../x"], 2, "bad batch id '../x'"),

@@ -26,10 +26,10 @@ say subgid "$(sed -n "s/^\($(id -un)\|$(id -u)\):[0-9]*:\([0-9]*\)$/\2/p" /etc/s
 say podman "$(podman --version 2>/dev/null)"
 form='rootless={{.Host.Security.Rootless}}|cgroups={{.Host.CgroupsVersion}}'
 form="$form|controllers={{.Host.CgroupControllers}}|storage={{.Store.GraphRoot}}|runtime={{.Host.OCIRuntime.Name}}"
-info=$(timeout 60 podman info --format "$form" 2>/dev/null)
+info=$(timeout 150 podman info --format "$form" 2>/dev/null)
 case $info in
 rootless=*) printf '%s\n' "$info" | tr '|' '\n' ;;
-*) say podman_error "$(timeout 60 podman info 2>&1 >/dev/null | tail -n 1)" ;;
+*) say podman_error "$(timeout 150 podman info 2>&1 >/dev/null | tail -n 1)" ;;
 esac
 say limits "$(ulimit -Hn) $(ulimit -Hu 2>/dev/null) $(cat /proc/sys/kernel/pid_max)"
 mkdir -p "$work" 2>/dev/null

@@ -36,7 +36,7 @@ SSH_FAILED: Final = 255
 
 _CONNECT_S: Final = 15
 _ALIVE_S: Final = 5
-_ALIVE_COUNT: Final = 3
+_ALIVE_COUNT: Final = 5
 _OPTIONS: Final = (
     "BatchMode=yes",
     f"ConnectTimeout={_CONNECT_S}",

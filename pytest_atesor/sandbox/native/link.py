@@ -44,15 +44,23 @@ class Pace:
 class Link:
     """The connection that all commands of a batch share; its ``token`` marks the batch's sandboxes there.
 
-    Use it as a context manager; ``say`` gets a line when the connection is lost and when it is back.
+    Use it as a context manager; ``say`` gets a line when the connection is lost and when it is back;
+    ``on_loss`` is called first.
     """
 
     def __init__(
-        self, connection: Connection, token: str, *, say: Callable[[str], None], pace: Pace | None = None
+        self,
+        connection: Connection,
+        token: str,
+        *,
+        say: Callable[[str], None],
+        on_loss: Callable[[], None] = lambda: None,
+        pace: Pace | None = None,
     ) -> None:
         self.connection = connection
         self.token = token
         self._say = say
+        self._on_loss = on_loss
         self._pace = pace or Pace()
         self._process: subprocess.Popen[bytes] | None = None
         self._closing, self._wake = os.pipe()
@@ -93,6 +101,7 @@ class Link:
                 self._leave(self._process)
                 return
             if self._process is not None:
+                self._on_loss()
                 self._say(f"the connection to {self.connection.host} is lost; connecting again")
                 _end(self._process)
                 self._process = None
@@ -106,10 +115,15 @@ class Link:
 
     def _talk(self, process: "subprocess.Popen[bytes]") -> bool:
         """Ask and hear until we are to close (True) or nothing is heard any more (False)."""
+        if process.stdout is None:
+            return False
+        voice = process.stdout.fileno()
         while True:
-            ready, _, _ = select.select([self._closing], [], [], self._pace.ask_s)
-            if ready:
+            ready, _, _ = select.select([self._closing, voice], [], [], self._pace.ask_s)
+            if self._closing in ready:
                 return True
+            if voice in ready:  # nobody asked: this is the end
+                return False
             if not _ask(process, b".") or not _hear(process, b".", self._pace.answer_s):
                 return False
 

@@ -19,7 +19,7 @@ __all__ = ["Findings", "examine_machine", "format_problems", "require_machine"]
 
 _LOCAL_TOOLS: Mapping[str, str] = {"ssh": "openssh-client", "rsync": "rsync"}
 _LOGIN_S = 60.0
-_PROBE_S = 120.0
+_PROBE_S = 400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,14 @@
+#!/bin/sh
+# remove.sh NAME LABEL WORKSPACE: removes the container of that name when it carries that label with its own name, and
+# empties its workspace but for the package cache. Exit code 3: the container is somebody else's.
+name=$1 label=$2 workspace=$3
+if found=$(podman container inspect --format "{{.Id}} {{index .Config.Labels \"$label\"}}" "$name" 2>&1); then
+    [ "${found#* }" = "$name" ] || exit 3
+    podman rm --force --volumes --time 0 "${found%% *}" >/dev/null || exit 1
+else
+    case $found in *[nN]"o such"*) ;; *) echo "$found" >&2; exit 1 ;; esac
+fi
+[ -d "$workspace" ] || exit 0
+# files of the build belong to ids that only podman's user namespace may touch
+as_builder() { if [ "$(id -u)" = 0 ]; then "$@"; else podman unshare "$@"; fi; }
+as_builder find "$workspace" -mindepth 1 -maxdepth 1 ! -name cache -exec rm -rf {} +

@@ -1,0 +1,168 @@
+"""Podman on the riscv64 machine, as an engine: the same commands as here, each sent over the connection.
+
+Container names there end in the owner's mark, so that two people who share an account don't meet. A command
+inside that ends with 255 is reported as 254: 255 is ssh's own word for a lost connection.
+"""
+
+import contextlib
+import shlex
+import subprocess
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from pytest_atesor.errors import SandboxError
+from pytest_atesor.sandbox.engines.cli import CliEngine, last_line
+from pytest_atesor.sandbox.interface import LABEL, Absent, EngineInfo, ExecSpec, Foreign, Present, SandboxSpec
+from pytest_atesor.sandbox.native.connection import SSH_FAILED, read_script
+from pytest_atesor.sandbox.native.link import KEEPER_LABEL
+from pytest_atesor.sandbox.native.session import Session
+from pytest_atesor.sandbox.sandbox import Sandbox
+
+__all__ = ["NativeEngine", "NativeSandbox"]
+
+_ABSENT: Final = ("no such", "not known")
+_QUICK_S: Final = 120.0
+_PROBE_S: Final = 30.0
+_FOREIGN: Final = 3
+# Private but for the workspace itself, in which the builder is another user.
+_MAKE_WORKSPACE: Final = 'umask 077; mkdir -p "$1" && chmod 755 "$1"'
+_LONGEST_LIFE_S: Final = 86_400
+"""After a day the machine itself ends a sandbox, should everything else have failed."""
+
+
+class NativeEngine(CliEngine):
+    """Podman at the other end of a session's connection."""
+
+    name: ClassVar[str] = "native"
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self._connection = session.connection
+        self._made: set[str] = set()
+        self._absent: set[str] = set()
+
+    def probe(self) -> EngineInfo:
+        """Ask podman for its version. Raises SandboxError when the machine does not answer."""
+        version = self._call(["version", "--format", "{{.Client.Version}}"], timeout_s=_PROBE_S).strip()
+        return EngineInfo(
+            name=self.name,
+            version=version,
+            rootless=self.session.is_rootless,
+            unenforced=self.session.unenforced,
+        )
+
+    def image_id(self, image: str) -> str | None:
+        """Return the id of an image there; that of the batch's own is known."""
+        return self.session.image_id if image == self.session.image else super().image_id(image)
+
+    def workspace(self, name: str) -> str:
+        """Return the directory there that a sandbox sees as its workspace."""
+        return f"{self.session.work}/slots/{self.session.owner}/{name}/workspace"
+
+    def create_options(self) -> list[str]:
+        """Return the machine's options; the keeper's mark comes with them, and a bound to the whole life."""
+        return [
+            *("--label", f"{KEEPER_LABEL}={self.session.token}"),
+            *("--timeout", str(_LONGEST_LIFE_S)),
+            "--http-proxy=false",
+            *self.session.options,
+        ]
+
+    def state(self, name: str) -> Absent | Foreign | Present:
+        """Say what stands under that name there; what this process removed itself need not be asked for."""
+        return Absent() if name in self._absent else super().state(self._there(name))
+
+    def create(self, spec: SandboxSpec) -> None:
+        """Create and start a sandbox there; the workspace is a directory of that machine."""
+        there = self.workspace(spec.name)
+        if spec.name not in self._made:
+            done = self._connection.script(_MAKE_WORKSPACE, there, timeout_s=_QUICK_S)
+            if done.returncode != 0:
+                raise SandboxError(f"native: {there} cannot be made: {last_line(_text(done.stderr))}")
+            self._made.add(spec.name)
+        self._absent.discard(spec.name)
+        super().create(replace(spec, name=self._there(spec.name), workspace=Path(there)))
+
+    def remove(self, name: str) -> None:
+        """Kill and remove our sandbox and empty its workspace, in one round trip."""
+        if name.endswith(f".{self.session.owner}"):  # a create that failed cleans up under the name there
+            name = name.removesuffix(f".{self.session.owner}")
+        script = read_script("remove.sh")
+        done = self._connection.script(
+            script, self._there(name), LABEL, self.workspace(name), timeout_s=_QUICK_S
+        )
+        if done.returncode == _FOREIGN:
+            raise SandboxError(
+                f"native: the container {self._there(name)} was not made by this program and is left alone; "
+                "rename it or remove it yourself"
+            )
+        if done.returncode != 0:
+            raise SandboxError(
+                f"native: {self._there(name)} cannot be removed: {last_line(_text(done.stderr))}"
+            )
+        self._absent.add(name)
+
+    def restart(self, name: str) -> None:
+        """Kill everything in our sandbox there and start it again."""
+        super().restart(self._there(name))
+
+    def exec_argv(self, name: str, command: ExecSpec) -> list[str]:
+        """Return the command line here that runs ``command`` inside, there."""
+        self._connection.count()
+        argv = ["podman", *super().exec_argv(self._there(name), command)[1:]]
+        ends = "code=$?; exit $((code == 255 ? 254 : code))"
+        return self._connection.argv(f"{shlex.join(argv)} </dev/null; {ends}")
+
+    def set_network(self, name: str, *, enabled: bool) -> None:
+        """Connect the sandbox there to the network or cut it off."""
+        super().set_network(self._there(name), enabled=enabled)
+
+    def list_sandboxes(self) -> tuple[str, ...]:
+        """Return the names of this owner's sandboxes, as they are called here."""
+        mark = f".{self.session.owner}"
+        return tuple(name.removesuffix(mark) for name in super().list_sandboxes() if name.endswith(mark))
+
+    def _there(self, name: str) -> str:
+        mark = f".{self.session.owner}"
+        return name if name.endswith(mark) else f"{name}{mark}"
+
+    def _network_mode(self) -> str:
+        return "host" if "network" in self.session.unenforced else "bridge"
+
+    def _network_name(self) -> str:
+        return "podman"
+
+    def _call(
+        self,
+        arguments: Sequence[str],
+        *,
+        timeout_s: float = _QUICK_S,
+        absent_is_fine: bool = False,
+        stdin: Any = subprocess.DEVNULL,  # noqa: ANN401 - whatever Popen takes
+    ) -> str:
+        """Run podman there and return its output. Raises SandboxError with its last line."""
+        argv = self._connection.argv(shlex.join(["podman", *arguments]))
+        ended = self._connection.run(argv, timeout_s=timeout_s, stdin=stdin)
+        message = _text(ended.stderr)
+        if ended.returncode == 0:
+            return _text(ended.stdout)
+        if absent_is_fine and any(words in message.lower() for words in _ABSENT):
+            return ""
+        raise SandboxError(f"native: podman {arguments[0]} failed: {last_line(message)}")
+
+
+class NativeSandbox(Sandbox):
+    """A sandbox there. A command whose connection was lost is the sandbox's failure, never the package's."""
+
+    def _refuse_own_failure(self, exit_code: int, tail: bytes) -> None:
+        if exit_code == SSH_FAILED:
+            with contextlib.suppress(SandboxError):
+                self.engine.restart(self.name)  # whatever goes on there has lost its listener
+            raise SandboxError(f"native: the connection was lost while a command ran in {self.name}")
+        super()._refuse_own_failure(exit_code, tail)
+
+
+def _text(data: bytes) -> str:
+    return data.decode(errors="replace")

@@ -1,0 +1,146 @@
+"""What all processes of a native batch share: how the machine is reached, and what was found there.
+
+The controller writes it into a private directory; workers and agents read it there. The directory's files
+also carry what they tell each other: the socket of the open connection, the counts of round trips and losses.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from filelock import FileLock, Timeout
+
+from pytest_atesor.core.native import SESSION_VARIABLE
+from pytest_atesor.errors import SetupError
+from pytest_atesor.sandbox.native.connection import Connection
+
+__all__ = ["Session", "clear_stale", "make_directory", "make_owner", "read_session"]
+
+_FILE: Final = "session.json"
+_PREFIX: Final = "atesor-native-"
+_LONGEST_SOCKET: Final = 80  # of the 107 bytes that the kernel has room for; ssh adds some
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """A batch's hold on a machine.
+
+    ``work`` is the work directory there, absolute; ``owner`` tells whose sandboxes are ours there, ``token``
+    which of them are this batch's. ``options`` are podman's on that machine, ``unenforced`` the limits that
+    it cannot enforce.
+    """
+
+    directory: str
+    host: str
+    config: str | None
+    token: str
+    owner: str
+    work: str
+    image: str
+    image_id: str
+    podman: str
+    is_rootless: bool
+    options: tuple[str, ...]
+    unenforced: tuple[str, ...]
+
+    @property
+    def connection(self) -> Connection:
+        """The way to the machine, over the open connection while there is one."""
+        place = Path(self.directory)
+        return Connection(
+            host=self.host,
+            config=None if self.config is None else Path(self.config),
+            control=place / "control",
+            trips=place / "trips",
+        )
+
+    @property
+    def losses(self) -> int:
+        """How often the connection was lost."""
+        return _size(Path(self.directory) / "losses")
+
+    @property
+    def trips(self) -> int:
+        """How many round trips all processes have made."""
+        return _size(Path(self.directory) / "trips")
+
+    def note_loss(self) -> None:
+        """Count a loss of the connection."""
+        with (Path(self.directory) / "losses").open("ab") as file:
+            file.write(b".")
+
+    def write(self) -> None:
+        """Write the session for the other processes. Raises SetupError."""
+        file = Path(self.directory) / _FILE
+        try:
+            file.write_text(json.dumps(asdict(self)), encoding="utf-8")
+        except OSError as error:
+            raise SetupError(f"{file} cannot be written ({error}); free some space") from error
+
+
+def read_session(directory: str) -> Session:
+    """Return the session of a batch. Raises SetupError when there is none."""
+    file = Path(directory) / _FILE
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+        return Session(**{
+            **document,
+            "options": tuple(document["options"]),
+            "unenforced": tuple(document["unenforced"]),
+        })
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise SetupError(
+            f"{SESSION_VARIABLE}={directory!r} is no session of a native batch ({error}); unset it"
+        ) from error
+
+
+def make_owner(state: Path, user: str, node: str) -> str:
+    """Return what tells this user's sandboxes on a machine from those of others that share the account."""
+    return hashlib.sha256(f"{node}\n{user}\n{state}".encode()).hexdigest()[:8]
+
+
+@contextlib.contextmanager
+def make_directory(environ: Mapping[str, str]) -> Iterator[Path]:
+    """Yield a private directory, removed in the end; what killed batches left behind is removed first.
+
+    Raises SetupError when it cannot be made.
+    """
+    runtime = environ.get("XDG_RUNTIME_DIR", "")
+    parent = Path(runtime) if runtime.startswith("/") and len(runtime) < _LONGEST_SOCKET - 40 else None
+    base = parent if parent is not None and parent.is_dir() else Path(tempfile.gettempdir())
+    clear_stale(base)
+    try:
+        directory = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
+        lock = FileLock(directory / "lock", thread_local=False, is_singleton=False)
+        lock.acquire()
+    except OSError as error:
+        raise SetupError(f"no directory can be made in {base} ({error}); set TMPDIR") from error
+    try:
+        yield directory
+    finally:
+        lock.release()
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def clear_stale(base: Path) -> None:
+    """Remove our directories in ``base`` whose batch is dead."""
+    for left in base.glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError, Timeout):
+            if left.is_symlink() or left.stat().st_uid != os.geteuid() or not (left / "lock").exists():
+                continue
+            with FileLock(left / "lock", blocking=False, is_singleton=False):
+                shutil.rmtree(left, ignore_errors=True)
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0

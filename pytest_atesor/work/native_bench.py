@@ -1,0 +1,39 @@
+"""The native target's bench: a lost connection is evidence, a machine that starts again is waited for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_atesor.core.environment import Evidence
+from pytest_atesor.sandbox.native.hold import native_engine
+from pytest_atesor.work.bench import SandboxBench
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_atesor.sandbox.sandbox import Limits
+
+__all__ = ["NativeBench"]
+
+
+class NativeBench(SandboxBench):
+    """A slot's sandbox on the machine of a batch's session."""
+
+    patience_s = 300.0
+
+    def __init__(self, session: str, slot: str, image: str, state: Path, limits: Limits) -> None:
+        engine = native_engine(session)
+        super().__init__(engine, slot, image, state, limits)
+        self._session = engine.session
+        self._losses = 0
+
+    def prepare(self) -> None:
+        """Create the sandbox, and remember how often the connection was lost before."""
+        self._losses = self._session.losses
+        super().prepare()
+
+    def examine(self, directory: Path) -> Evidence:
+        """Take a connection that was lost meanwhile for the reason, else ask the engine and the sandbox."""
+        if self._session.losses != self._losses:
+            return Evidence(engine_error="the connection to the machine was lost", state="absent")
+        return super().examine(directory)
