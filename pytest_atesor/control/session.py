@@ -83,6 +83,7 @@ class BatchSession:
         self._begun_s: dict[str, float] = {}
         self._refused: dict[str, int] = {}
         self._stop: Stop | None = None
+        self._is_disk_given_up = False
         self.defects: list[str] = []
 
     @property
@@ -202,8 +203,7 @@ class BatchSession:
         """Take the news of a begun attempt: its id and slot, or the reason why the disk refused it."""
         case = self._cases[nodeid]
         if "error" in begun:
-            self.stop(begun["error"], Cause.ENVIRONMENT)
-            self.defects.append(begun["error"])
+            self._give_up_disk(begun["error"])
             return
         self._begun_s[nodeid] = self._clock.monotonic()
         self._expect_news(nodeid)
@@ -278,7 +278,7 @@ class BatchSession:
         try:
             self._bundle.close()
         except BundleError as error:
-            self.defects.append(str(error))
+            self._give_up_disk(str(error))
             code = code or 1
         return code
 
@@ -348,9 +348,14 @@ class BatchSession:
             self._bundle.record(event)
         except BundleError as error:
             self._bundle.ledger.apply(event)
-            if str(error) not in self.defects:
-                self.defects.append(str(error))
-            self.stop(str(error), Cause.ENVIRONMENT)
+            self._give_up_disk(str(error))
+
+    def _give_up_disk(self, error: str) -> None:
+        """Start no more cases on a disk that refuses; one line says so, though it refuses again and again."""
+        if not self._is_disk_given_up:
+            self._is_disk_given_up = True
+            self.defects.append(error)
+        self.stop(error, Cause.ENVIRONMENT)
 
 
 def _name_worker(node: object) -> str:

@@ -107,6 +107,7 @@ class CaseItem(pytest.Item):
     case: Case
     record: AttemptRecord | None
     begun: dict[str, str] | None
+    refusal: str
 
     @classmethod
     def from_case(cls, parent: pytest.Collector, case: Case) -> CaseItem:
@@ -115,6 +116,7 @@ class CaseItem(pytest.Item):
         item.case = case
         item.record = None
         item.begun = None
+        item.refusal = ""
         for mark in case.marks:
             item.add_marker(mark)
         return item
@@ -133,12 +135,14 @@ class CaseItem(pytest.Item):
         while worker.may_retry(self.case, end, attempts):
             begun = worker.begin(self.case)
             if "error" in begun:
+                self.refusal = begun["error"]
                 break
             self.user_properties.append(list_earlier(end.record, worker.show_log(end.record)))
             self._announce(end.record, begun)
             attempts += 1
             end = worker.run(self.case)
-        self.record, defect = end
+        self.record, defect = end.record, end.defect
+        self.refusal = self.refusal or end.refusal
         self.user_properties += list_properties(self.case, self.record, worker.show_log(self.record))
         if defect is not None:
             raise defect
@@ -151,6 +155,9 @@ class CaseItem(pytest.Item):
         """Put onto a report of this item what the controller must know."""
         if report.when == "setup" and self.begun is not None:
             setattr(report, BEGUN_ATTRIBUTE, self.begun)
+        if report.when == "teardown" and self.refusal:
+            # After the record: nothing else can begin on this disk.
+            setattr(report, BEGUN_ATTRIBUTE, {"error": self.refusal})
         if report.when == "call" and self.record is not None:
             setattr(report, RECORD_ATTRIBUTE, json.dumps(dump_attempt(self.record)))
         if report.skipped:

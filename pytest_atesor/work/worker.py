@@ -90,10 +90,15 @@ class Orders:
 
 
 class CaseEnd(NamedTuple):
-    """The record of a case that ran, and the exception when this program was at fault."""
+    """The record of a case that ran, and the exception when this program was at fault.
+
+    ``refusal`` is the error of a disk that did not take the record: it is true all the same, and the journal
+    may still have room for it, but no other case should start.
+    """
 
     record: AttemptRecord
     defect: BaseException | None
+    refusal: str = ""
 
 
 class Worker:
@@ -172,17 +177,12 @@ class Worker:
         try:
             write_attempt(attempt, record)
         except BundleError as error:
-            record = replace(
-                record,
-                status=Status.FAIL,
-                cause=Cause.ENVIRONMENT,
-                reason=sanitize_line(str(error), REASON_CHARACTERS),
-            )
+            return CaseEnd(record, defect, str(error))
         return CaseEnd(record, defect)
 
     def may_retry(self, case: Case, end: CaseEnd, attempts: int) -> bool:
         """Say whether the case gets another attempt after ``attempts``, and wait until one makes sense."""
-        if end.defect is not None or not is_environment(end.record):
+        if end.defect is not None or end.refusal or not is_environment(end.record):
             return False
         return attempts <= self._orders.retry_environment and self._bench_of(case).recover(self.stop)
 
