@@ -7,14 +7,25 @@ inside that ends with 255 is reported as 254: 255 is ssh's own word for a lost c
 import contextlib
 import shlex
 import subprocess
+import tarfile
+import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from pytest_atesor.errors import SandboxError
-from pytest_atesor.sandbox.engines.cli import CliEngine, last_line
-from pytest_atesor.sandbox.interface import LABEL, Absent, EngineInfo, ExecSpec, Foreign, Present, SandboxSpec
+from pytest_atesor.sandbox.engines.cli import BINARY_PLATFORM, CliEngine, last_line
+from pytest_atesor.sandbox.interface import (
+    LABEL,
+    Absent,
+    EngineInfo,
+    ExecSpec,
+    Foreign,
+    ImageBuild,
+    Present,
+    SandboxSpec,
+)
 from pytest_atesor.sandbox.native.connection import SSH_FAILED, read_script
 from pytest_atesor.sandbox.native.link import KEEPER_LABEL
 from pytest_atesor.sandbox.native.session import Session
@@ -28,6 +39,10 @@ _PROBE_S: Final = 30.0
 _FOREIGN: Final = 3
 # Private but for the workspace itself, in which the builder is another user.
 _MAKE_WORKSPACE: Final = 'umask 077; mkdir -p "$1" && chmod 755 "$1"'
+_BUILD: Final = """
+cd "$1" && shift && mkdir -p recipe && exec 2>&1 9>image.lock && flock 9 &&
+rm -rf recipe/* && tar -x -f - -C recipe && exec "$@" recipe
+"""
 _LONGEST_LIFE_S: Final = 86_400
 """After a day the machine itself ends a sandbox, should everything else have failed."""
 
@@ -69,6 +84,26 @@ class NativeEngine(CliEngine):
             "--http-proxy=false",
             *self.session.options,
         ]
+
+    def build_image(self, build: ImageBuild) -> None:
+        """Build an image there, under a lock there. Raises SandboxError with the log's path here."""
+        with tempfile.TemporaryFile() as context:
+            with tarfile.open(fileobj=context, mode="w") as tar:
+                tar.add(build.context, arcname=".")
+            context.seek(0)
+            command = ["podman", "build", "--platform", BINARY_PLATFORM, "--layers=false", "--tag", build.tag]
+            command += ["--file", f"recipe/{build.containerfile.name}", *self.session.options]
+            for key, value in build.arguments.items():
+                command += ["--build-arg", f"{key}={value}"]
+            for key, value in build.labels.items():
+                command += ["--label", f"{key}={value}"]
+            done = self._connection.script(
+                _BUILD, self.session.work, *command, timeout_s=build.timeout_s, stdin=context
+            )
+        with build.log.open("ab") as log:
+            log.write(done.stdout)
+        if done.returncode != 0:
+            raise SandboxError(f"native: podman build ended with {done.returncode}; see {build.log}")
 
     def state(self, name: str) -> Absent | Foreign | Present:
         """Say what stands under that name there; what this process removed itself need not be asked for."""
@@ -124,6 +159,10 @@ class NativeEngine(CliEngine):
         mark = f".{self.session.owner}"
         return tuple(name.removesuffix(mark) for name in super().list_sandboxes() if name.endswith(mark))
 
+    @property
+    def _lock(self) -> str:
+        return f"{self.session.work}/image.lock"
+
     def _there(self, name: str) -> str:
         mark = f".{self.session.owner}"
         return name if name.endswith(mark) else f"{name}{mark}"
@@ -143,7 +182,10 @@ class NativeEngine(CliEngine):
         stdin: Any = subprocess.DEVNULL,  # noqa: ANN401 - whatever Popen takes
     ) -> str:
         """Run podman there and return its output. Raises SandboxError with its last line."""
-        argv = self._connection.argv(shlex.join(["podman", *arguments]))
+        command = shlex.join(["podman", *arguments])
+        if arguments[0] == "load":  # one at a time: two would fill the disk twice
+            command = f"flock {shlex.quote(self._lock)} {command}"
+        argv = self._connection.argv(command)
         ended = self._connection.run(argv, timeout_s=timeout_s, stdin=stdin)
         message = _text(ended.stderr)
         if ended.returncode == 0:

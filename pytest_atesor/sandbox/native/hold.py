@@ -17,6 +17,7 @@ from typing import Final, Self
 from pytest_atesor.core.plan import Platform
 from pytest_atesor.errors import SetupError
 from pytest_atesor.sandbox.engines.podman import decide_unenforced, plan_ulimits
+from pytest_atesor.sandbox.image import ensure_image
 from pytest_atesor.sandbox.native.engine import NativeEngine
 from pytest_atesor.sandbox.native.link import Link
 from pytest_atesor.sandbox.native.preflight import require_machine
@@ -97,8 +98,9 @@ class NativeHold:
         self._stack.enter_context(
             Link(session.connection, session.token, say=self._say, on_loss=session.note_loss)
         )
-        session = _with_image(session, self._platform)
+        session = _with_image(session, self._platform, self._state, self._say)
         session.write()
+        self._stack.callback(lambda: self._say(f"{session.trips} round trips to the machine"))
         return machine, NativeEngine(session)
 
 
@@ -112,20 +114,17 @@ def native_state(state: Path) -> Path:
     return state / "native"
 
 
-def _with_image(session: Session, platform: Platform) -> Session:
+def _with_image(session: Session, platform: Platform, state: Path, say: Callable[[str], None]) -> Session:
     """Return the session with the image that its sandboxes are made from. Raises SetupError."""
-    if not session.image:
-        raise SetupError(
-            f"the {platform} image is not built on a native machine by this version; "
-            "set ATESOR_NATIVE_IMAGE to an image that stands there (docs/native.md says what it needs)"
-        )
-    found = NativeEngine(replace(session, image="")).image_id(session.image)
+    engine = NativeEngine(replace(session, image=""))
+    image = session.image or ensure_image(engine, platform, state=state, progress=say, accelerated=False)
+    found = engine.image_id(image)
     if found is None:
         raise SetupError(
-            f"the machine has no image {session.image!r}, from ATESOR_NATIVE_IMAGE; "
+            f"the machine has no image {image!r}, from ATESOR_NATIVE_IMAGE; "
             f"load it there (podman load) or name one that podman images shows"
         )
-    return replace(session, image_id=found)
+    return replace(session, image=image, image_id=found)
 
 
 def _plan_options(machine: Machine) -> tuple[str, ...]:
