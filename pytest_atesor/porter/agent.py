@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from pytest_atesor.core.names import redact_text
 from pytest_atesor.core.outcome import Cause
+from pytest_atesor.core.plan import Target
 from pytest_atesor.errors import AtesorError, SandboxError, SetupError, UsageError
 from pytest_atesor.porter.phases import Phases
 from pytest_atesor.porter.settings import Settings, read_settings
@@ -86,16 +87,14 @@ def _port(
     run = Run(outcome=failed(Cause.AGENT, "the agent ended early"), source={"url": redact_text(settings.url)})
     place = None
     exit_code: int | None = None
-    workspace: Path | None = None
     try:
         with _lock(settings, environ):
             place = _open(settings, environ, phases)
-            workspace = place.workspace
             if recipe is None:
                 port(settings, place, run, phases, environ)
             else:
                 replay(recipe, settings, place, run, phases, environ)
-            _finish(settings, run, phases, workspace)
+            _finish(settings, run, phases, place.kept)
     except _Interrupted as stop:
         _ignore_signals()
         phase = next((f" during {done.name}" for done in phases.done if done.status == "interrupted"), "")
@@ -124,6 +123,11 @@ def _open(settings: Settings, environ: Mapping[str, str], phases: Phases) -> "Pl
     from pytest_atesor.sandbox.select import select_engine  # noqa: PLC0415 - the same
     from pytest_atesor.sandbox.slots import slot_directory, state_directory  # noqa: PLC0415 - the same
 
+    if settings.target is Target.NATIVE:
+        from pytest_atesor.porter.native import open_native_place  # noqa: PLC0415 - the same
+
+        with phases.phase("sandbox", settings.container):
+            return open_native_place(settings, environ)
     with phases.phase("sandbox", settings.container):
         state = state_directory(environ)
         engine = select_engine(settings.engine)
@@ -138,15 +142,15 @@ def _open(settings: Settings, environ: Mapping[str, str], phases: Phases) -> "Pl
     )
 
 
-def _finish(settings: Settings, run: "Run", phases: Phases, workspace: Path | None) -> None:
-    """Copy the artifacts, write ``result.json`` and the zip; what cannot be written is said, not raised."""
+def _finish(settings: Settings, run: "Run", phases: Phases, kept: Path | None) -> None:
+    """Copy what was kept, write ``result.json`` and the zip; what cannot be written is said, not raised."""
     from pytest_atesor.porter import result  # noqa: PLC0415 - last
 
     copies: dict[str, str] = {}
     directory = settings.attempt_directory
-    if workspace is not None and directory is not None and run.artifacts:
+    if kept is not None and directory is not None and run.artifacts:
         with phases.phase("artifacts", f"{len(run.artifacts)} native files"):
-            copies = result.copy_artifacts(run.artifacts, workspace, directory / "artifacts")
+            copies = result.copy_artifacts(run.artifacts, kept, directory / "artifacts")
     report = result.Report(
         outcome=run.outcome,
         source=run.source,
@@ -156,18 +160,23 @@ def _finish(settings: Settings, run: "Run", phases: Phases, workspace: Path | No
         copies=copies,
         metrics=run.metrics,
         notes=tuple(run.notes),
+        package_tests=run.package_tests,
         documents=_documents(run),
     )
     try:
-        if settings.package and workspace is not None and run.outcome.verdict is not None:
+        if settings.package and kept is not None and run.outcome.verdict is not None:
             from pytest_atesor.porter.package import write_package  # noqa: PLC0415 - only with --package
 
-            phases.say(f"package: {write_package(Path.cwd(), settings, report, workspace)}")
+            phases.say(f"package: {write_package(Path.cwd(), settings, report, kept)}")
         if directory is not None:
             result.write_documents(directory / "artifacts", report.documents)
             result.write_result(directory, result.format_result(report))
     except OSError as error:
         phases.say(f"atesor: error: the result cannot be written: {error}")
+    if kept is not None and run.artifacts:
+        from pytest_atesor.porter.kept import forget_artifacts  # noqa: PLC0415 - only after a build
+
+        forget_artifacts(kept)
 
 
 def _documents(run: "Run") -> dict[str, str]:

@@ -18,8 +18,8 @@ from pytest_atesor.porter.scan import Scan
 from pytest_atesor.porter.shell import Capture, Shell
 from pytest_atesor.porter.verdict import EXIT_UNVERIFIED, EXIT_VERIFIED, Outcome, decide_verdict, failed
 from pytest_atesor.porter.workplace import (
-    BUILD_ROOT,
     attempt_environment,
+    build_directory,
     fresh_tree_script,
     prepare_script,
     with_wrappers,
@@ -33,7 +33,10 @@ __all__ = ["Attempts", "Built"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """How the attempts ended."""
+    """How the attempts ended.
+
+    ``is_current`` says whether what lies in the build directory is its own tree and not a later candidate's.
+    """
 
     outcome: Outcome
     candidate: Candidate | None
@@ -41,6 +44,7 @@ class Built:
     options: BuildOptions
     attempts: int
     commands: tuple[Command, ...] = ()
+    is_current: bool = True
 
 
 class Attempts:
@@ -89,11 +93,10 @@ class Attempts:
             self._phases.say(f"trying {following.builder} instead ({following.evidence})")
             left = left[left.index(following) + 1 :]
             candidate, progress = following, Progress(options=options)
-        return (
-            min(ends, key=lambda one: one.outcome.exit_code != EXIT_UNVERIFIED)
-            if ends
-            else _out_of_attempts(candidate, progress, most)
-        )
+        if not ends:
+            return _out_of_attempts(candidate, progress, most)
+        best = min(ends, key=lambda one: one.outcome.exit_code != EXIT_UNVERIFIED)
+        return replace(best, is_current=best is ends[-1])
 
     def _judge(
         self,
@@ -137,11 +140,11 @@ class Attempts:
         done = self._shell.script(fresh, environment=environment, sink=capture.as_sink())
         if done.exit_code != 0 or done.timed_out:
             return Failure(step="copy", log=capture.text())
-        tree = f"{BUILD_ROOT}/{self._package.name}"
+        tree = build_directory(self._package.name)
         edits = wrapper_script(options.tweak) + prepare_script(options.tweak.prepare)
         if edits:
             plan = (Step(name="prepare", script=edits), *plan)
-        place = f"{tree}/{candidate.directory}" if candidate.directory else tree
+        place = build_directory(self._package.name, candidate.directory)
         for step in plan:
             self._phases.say(f"--> {step.name}: {' '.join(step.script.split())[:200]}")
             self._shell.set_network(enabled=step.network)

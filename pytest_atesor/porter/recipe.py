@@ -12,8 +12,17 @@ from typing import Any, cast
 
 from pytest_atesor.core.text import sanitize
 from pytest_atesor.errors import UsageError
+from pytest_atesor.porter.counts import FRAMEWORKS
 
-__all__ = ["Command", "Recipe", "format_recipe", "format_recipe_text", "parse_recipe", "parse_versions"]
+__all__ = [
+    "Command",
+    "PackageTests",
+    "Recipe",
+    "format_recipe",
+    "format_recipe_text",
+    "parse_recipe",
+    "parse_versions",
+]
 
 _SCHEMA = "recipe_v1"
 
@@ -28,6 +37,18 @@ class Command:
     environment: Mapping[str, str] = field(default_factory=dict)
     network: bool = False
     required: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackageTests:
+    """How the project's own tests were run after the build, without the network; ``prepare`` may be ""."""
+
+    framework: str
+    command: str
+    prepare: str
+    script: str
+    cwd: str
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +68,7 @@ class Recipe:
     fixes: tuple[str, ...] = ()
     packages: Mapping[str, str] = field(default_factory=dict)
     commands: tuple[Command, ...] = ()
+    package_tests: PackageTests | None = None
 
 
 def format_recipe(recipe: Recipe) -> str:
@@ -92,12 +114,29 @@ def format_recipe_text(recipe: Recipe) -> str:
         network = "on" if one.network else "off"
         optional = "" if one.required else ", may fail"
         parts += [f"## {one.name} (builder, network {network}{optional})", _block(_shell_line(one))]
+    if tests := recipe.package_tests:
+        parts.append(f"## Package tests: {_inline(tests.command)} (builder, network off, may fail)")
+        parts += [_block(_shell_line(one)) for one in _test_commands(tests)]
     return "\n\n".join(parts) + "\n"
 
 
 def _shell_line(command: Command) -> str:
     environment = [f"{key}={value}" for key, value in sorted(command.environment.items())]
     return f"cd {shlex.quote(command.cwd)} && {shlex.join(['env', *environment, *command.argv])}"
+
+
+def _test_commands(tests: PackageTests) -> list[Command]:
+    return [
+        Command(
+            name=tests.command,
+            argv=("sh", "-eu", "-c", script),
+            cwd=tests.cwd,
+            environment=tests.environment,
+            required=False,
+        )
+        for script in (tests.prepare, tests.script)
+        if script
+    ]
 
 
 def _block(text: str) -> str:
@@ -125,6 +164,17 @@ def _command(value: Any) -> Command:  # noqa: ANN401 - parsed JSON
     return Command(name=name, argv=argv, cwd=cwd, environment=environment, **flags)
 
 
+def _tests(value: Any) -> PackageTests | None:  # noqa: ANN401 - parsed JSON
+    if value is None:
+        return None
+    given = dict(value)
+    environment = _table(given.pop("environment"))
+    _strings(list(given.values()))
+    if given.get("framework") not in FRAMEWORKS:
+        raise ValueError("package_tests.framework is unknown")
+    return PackageTests(**given, environment=environment)
+
+
 def _strings(value: Iterable[Any]) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(one, str) and "\0" not in one for one in value):
         raise ValueError("a list of strings is expected")
@@ -143,7 +193,8 @@ def _recipe(document: dict[str, Any]) -> Recipe:
     commands = tuple(_command(one) for one in document.pop("commands"))
     fixes = _strings(document.pop("fixes"))
     packages = _table(document.pop("packages"))
+    tests = document.pop("package_tests", None)
     for key, value in document.items():
         if not isinstance(value, str) and not (value is None and key in {"ref", "commit", "sha256"}):
             raise ValueError(f"{key} is no string")
-    return Recipe(**document, commands=commands, fixes=fixes, packages=packages)
+    return Recipe(**document, commands=commands, fixes=fixes, packages=packages, package_tests=_tests(tests))

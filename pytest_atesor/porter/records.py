@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pytest_atesor.core.outcome import Cause
+from pytest_atesor.porter.builders.interface import Suite
 from pytest_atesor.porter.builders.shared import quote, words
 from pytest_atesor.porter.debian import install_script
 from pytest_atesor.porter.packaged import set_packaged_aside
@@ -16,6 +17,7 @@ from pytest_atesor.porter.settings import Settings
 from pytest_atesor.porter.shell import Shell
 from pytest_atesor.porter.sources.interface import Fetched, SourceError
 from pytest_atesor.porter.tree import read_tree
+from pytest_atesor.porter.trial import Trial, keep_products, run_package_tests
 from pytest_atesor.porter.verdict import decide_verdict, failed
 from pytest_atesor.sandbox.interface import ExecSpec
 
@@ -50,7 +52,7 @@ def keep_recipe(settings: Settings, shell: Shell, run: Run, fetched: Fetched, bu
         packages=versions,
         commands=built.commands,
     )
-    run.patch = _read_patch(shell, fetched.name)
+    run.patch = _read_patch(shell, fetched.name) if built.is_current else ""
 
 
 def replay(
@@ -76,16 +78,27 @@ def replay(
         got, wanted = (one.commit or one.sha256 for one in (fetched, recipe))
         run.outcome = failed(Cause.SOURCE, f"{fetched.url_used} is {got} now, the recipe wants {wanted}")
         return
+    place.bring((f"src/{fetched.name}",))
     before = digest_natives(read_tree(place.workspace / "src" / fetched.name))
     run.build_system = recipe.build_system
     if not (_install(recipe, shell, run, phases) and _carry_out(recipe, shell, run, phases)):
         return
     with phases.phase("scan"):
-        found = scan_tree(read_tree(place.workspace, below=("stage", f"build/{fetched.name}")), before)
+        products = ("stage", f"build/{fetched.name}")
+        place.bring(products)
+        found = scan_tree(read_tree(place.workspace, below=products), before)
         scan = set_packaged_aside(found, place.workspace, shell)
     run.outcome = decide_verdict(scan)
     note_scan(scan, run)
     run.recipe = recipe
+    keep_products(settings, place, run)
+    tests = recipe.package_tests
+    if tests is not None:
+        suite = Suite(
+            framework=tests.framework, command=tests.command, prepare=tests.prepare, script=tests.script
+        )
+        trial = Trial(shell, phases, cwd=tests.cwd, environment=tests.environment)
+        run_package_tests(settings, run, trial, (suite,))
 
 
 def _install(recipe: Recipe, shell: Shell, run: Run, phases: Phases) -> bool:

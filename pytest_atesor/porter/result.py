@@ -1,10 +1,11 @@
 """``result.json`` and the copies of the artifacts, written into the attempt's directory.
 
-Names come from a stranger's tree: copies are made from regular files only, opened without following a
-symlink, to paths that are made safe here, and their number and bytes are bounded.
+Names come from a stranger's tree: copies are made of what was kept when it was scanned, to paths that are
+made safe here, and their number and bytes are bounded.
 """
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -17,10 +18,10 @@ from typing import TYPE_CHECKING
 
 from pytest_atesor.core.text import sanitize, sanitize_line
 from pytest_atesor.porter.phases import Phase
-from pytest_atesor.porter.tree import open_inside
 from pytest_atesor.porter.verdict import Outcome
 
 if TYPE_CHECKING:  # a run that failed early needs no ELF reader
+    from pytest_atesor.porter.package_tests import SuiteResult
     from pytest_atesor.porter.scan import Artifact
 
 __all__ = ["Report", "copy_artifacts", "format_result", "safe_path", "write_documents", "write_result"]
@@ -46,6 +47,7 @@ class Report:
     copies: Mapping[str, str] = field(default_factory=dict)
     metrics: Mapping[str, object] = field(default_factory=dict)
     notes: Sequence[str] = ()
+    package_tests: "SuiteResult | None" = None
     documents: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -66,6 +68,7 @@ def format_result(report: Report) -> str:
             {"name": one.name, "duration_s": one.duration_s, "status": one.status} for one in report.phases
         ],
         "artifacts": [_artifact(one, report.copies) for one in report.artifacts[:_MOST_LISTED]],
+        "package_tests": _package_tests(report.package_tests) if report.package_tests else None,
         "metrics": dict(report.metrics),
         "notes": notes[:1000],
     }
@@ -89,12 +92,11 @@ def write_documents(directory: Path, documents: Mapping[str, str]) -> None:
         (directory / name).write_text(text, encoding="utf-8", errors="surrogateescape")
 
 
-def copy_artifacts(artifacts: "Iterable[Artifact]", root: Path, target: Path) -> dict[str, str]:
-    """Copy artifacts below ``root`` into ``target``.
+def copy_artifacts(artifacts: "Iterable[Artifact]", kept: Path, target: Path) -> dict[str, str]:
+    """Copy artifacts from where they were kept into ``target``.
 
-    Return what was copied: path in the tree to path in ``target``.
-
-    A file that changed since it was scanned is left out, as is what goes beyond the bounds.
+    Return what was copied: path in the tree to path in ``target``. What was not kept or goes beyond the
+    bounds is left out.
     """
     copied: dict[str, str] = {}
     used = 0
@@ -109,9 +111,9 @@ def copy_artifacts(artifacts: "Iterable[Artifact]", root: Path, target: Path) ->
         if name in copied.values():
             name = f"{name}-{one.sha256[:8]}"
         with contextlib.suppress(OSError):
-            if _copy(root, one, target / name):
-                copied[one.path] = name
-                used += one.size_bytes
+            _copy(kept / one.sha256, target / name)
+            copied[one.path] = name
+            used += one.size_bytes
     return copied
 
 
@@ -131,16 +133,27 @@ def _safe_name(name: str) -> str:
     return f"{plain.lstrip('-')[: _LONGEST_NAME - 9]}~{digest}"
 
 
-def _copy(root: Path, artifact: "Artifact", target: Path) -> bool:
-    with open_inside(root, artifact.path) as handle, os.fdopen(os.dup(handle), "rb") as source:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with target.open("xb") as copy:
-            shutil.copyfileobj(source, copy)
-    with target.open("rb") as copy:
-        same = hashlib.file_digest(copy, "sha256").hexdigest() == artifact.sha256
-    if not same:
-        target.unlink()
-    return same
+def _copy(kept: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(kept, target)
+    except OSError as error:
+        if error.errno not in {errno.EXDEV, errno.EPERM, errno.EMLINK}:
+            raise
+        shutil.copy(kept, target)
+
+
+def _package_tests(one: "SuiteResult") -> dict[str, object]:
+    counts = one.counts
+    return {
+        "status": one.status.value,
+        "framework": one.suite.framework if one.suite else None,
+        "command": one.suite.command if one.suite else None,
+        "exit_code": one.exit_code,
+        "duration_s": one.duration_s,
+        "counts": counts and {"passed": counts.passed, "failed": counts.failed, "skipped": counts.skipped},
+        "reason": sanitize_line(one.reason, 300),
+    }
 
 
 def _artifact(one: "Artifact", copies: Mapping[str, str]) -> dict[str, object]:

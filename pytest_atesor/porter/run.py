@@ -3,8 +3,8 @@
 import contextlib
 import os
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,14 +20,23 @@ from pytest_atesor.porter.sources.fetch import fetch_source
 from pytest_atesor.porter.sources.interface import Fetched, Kind, SourceError, SourceRequest
 from pytest_atesor.porter.tree import Tree, read_tree
 from pytest_atesor.porter.verdict import Outcome, failed
-from pytest_atesor.porter.workplace import BUILD_ROOT, HOME, STAGE_ROOT
+from pytest_atesor.porter.workplace import (
+    BUILD_ROOT,
+    HOME,
+    STAGE_ROOT,
+    attempt_environment,
+    build_directory,
+    with_wrappers,
+)
 
 if TYPE_CHECKING:
+    from pytest_atesor.porter.attempts import Built
     from pytest_atesor.porter.installer import Installer
+    from pytest_atesor.porter.package_tests import SuiteResult
     from pytest_atesor.porter.recipe import Recipe
     from pytest_atesor.porter.scan import Artifact, Scan
 
-__all__ = ["Place", "Run", "decide_jobs", "fetch", "lay_out", "note_scan", "port"]
+__all__ = ["Place", "Run", "decide_jobs", "fetch", "is_here", "lay_out", "note_scan", "port"]
 
 _LARGEST_CACHE_MIB = 4096
 _LAYOUT = f"""
@@ -43,13 +52,27 @@ _BYTES_PER_JOB = 768 * 1024 * 1024
 _AFTER_KILL_S = 60.0
 
 
+def is_here(_paths: tuple[str, ...]) -> None:
+    """Do nothing: the host's side of the workspace is the workspace."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a port happens: the sandbox, the host's side of its workspace, the index that all slots share."""
+    """Where a port happens: sandbox, the host's side of its workspace, the index that all slots share.
+
+    ``bring`` makes paths of the workspace on the host what they are in the sandbox, where that is not the same
+    directory.
+    """
 
     sandbox: SandboxLike
     workspace: Path
     index: Path
+    bring: Callable[[tuple[str, ...]], None] = is_here
+
+    @property
+    def kept(self) -> Path:
+        """The directory of kept artifacts, beside the workspace: the sandbox does not see it."""
+        return self.workspace.parent / "kept"
 
 
 @dataclass(slots=True)
@@ -64,6 +87,8 @@ class Run:
     notes: list[str] = field(default_factory=list)
     recipe: "Recipe | None" = None
     patch: str = ""
+    package_tests: "SuiteResult | None" = None
+    kept_bytes: int = 0
 
 
 def port(settings: Settings, place: Place, run: Run, phases: Phases, environ: Mapping[str, str]) -> None:
@@ -81,6 +106,7 @@ def port(settings: Settings, place: Place, run: Run, phases: Phases, environ: Ma
         with phases.phase("fetch", run.source.get("url") or ""):
             fetched = fetch(settings, place, shell, run, environ)
         with phases.phase("detect"):
+            place.bring((f"src/{fetched.name}",))
             tree = read_tree(place.workspace / "src" / fetched.name)
             candidates = _detect(tree, run, phases)
         if candidates:
@@ -163,12 +189,16 @@ def _build(settings: Settings, place: Place, shell: Shell, run: Run, phases: Pha
 
     name = work.fetched.name
     before = digest_natives(work.tree)
-    installer = Installer(shell, index=place.index, workspace=place.workspace, say=phases.say)
+    installer = Installer(
+        shell, index=place.index, workspace=place.workspace, say=phases.say, bring=place.bring
+    )
     with phases.phase("dependencies"):
         _install_commands(shell, installer, work.candidates[0])
 
     def scan() -> Scan:
-        found = scan_tree(read_tree(place.workspace, below=("stage", f"build/{name}")), before)
+        products = ("stage", f"build/{name}")
+        place.bring(products)
+        found = scan_tree(read_tree(place.workspace, below=products), before)
         return set_packaged_aside(found, place.workspace, shell)
 
     attempts = Attempts(
@@ -195,10 +225,33 @@ def _build(settings: Settings, place: Place, shell: Shell, run: Run, phases: Pha
         attempts=built.attempts, jobs=work.jobs, packages=dict(sorted(installer.installed.items()))
     )
     if built.scan is not None:
-        note_scan(built.scan, run)
         from pytest_atesor.porter.records import keep_recipe  # noqa: PLC0415 - keeps the agent's start cheap
+        from pytest_atesor.porter.trial import keep_products  # noqa: PLC0415 - the same
 
+        note_scan(built.scan, run)
         keep_recipe(settings, shell, run, work.fetched, built)
+        keep_products(settings, place, run)
+        if built.is_current:
+            _test(settings, shell, run, phases, name, built)
+
+
+def _test(settings: Settings, shell: Shell, run: Run, phases: Phases, name: str, built: "Built") -> None:
+    from pytest_atesor.porter.trial import Trial, run_package_tests  # noqa: PLC0415 - keeps the agent's start cheap
+
+    candidate = built.candidate
+    if candidate is None:
+        return
+    suites = [
+        replace(one, prepare=one.prepare and with_wrappers(one.prepare), script=with_wrappers(one.script))
+        for one in candidate.project.plan_suites(built.options)
+    ]
+    trial = Trial(
+        shell,
+        phases,
+        cwd=build_directory(name, candidate.directory),
+        environment=attempt_environment(built.options.tweak),
+    )
+    run_package_tests(settings, run, trial, suites)
 
 
 def _install_commands(shell: Shell, installer: "Installer", candidate: Candidate) -> None:

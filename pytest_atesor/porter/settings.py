@@ -5,14 +5,24 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum, unique
 from pathlib import Path
 
 from pytest_atesor.core.plan import DEFAULT_MAX_ATTEMPTS, Platform, Target
 from pytest_atesor.errors import UsageError
 
-__all__ = ["Settings", "read_settings"]
+__all__ = ["PackageTesting", "Settings", "read_settings"]
 
-_ENGINES = ("auto", "docker", "podman")
+_ENGINES = ("auto", "docker", "podman", "host")
+
+
+@unique
+class PackageTesting(StrEnum):
+    """What becomes of a package's own tests: run and recorded, required to pass, or not run."""
+
+    RUN = "run"
+    REQUIRE = "require"
+    SKIP = "skip"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +40,7 @@ class Settings:
     engine: str
     attempt_directory: Path | None
     kill_at: float | None
+    tests: PackageTesting = PackageTesting.RUN
 
 
 def read_settings(
@@ -56,6 +67,7 @@ def read_settings(
         engine=given.engine,
         attempt_directory=Path(directory) if directory else None,
         kill_at=_epoch(environ.get("ATESOR_RUN_DEADLINE", "")),
+        tests=PackageTesting(given.tests),
     )
 
 
@@ -108,6 +120,13 @@ def _parser(environ: Mapping[str, str], program: str) -> argparse.ArgumentParser
     )
     parser.add_argument(
         "--package", action="store_true", help="write a zip of the products under workspace/packages/"
+    )
+    tests = [one.value for one in PackageTesting]
+    parser.add_argument(
+        "--tests",
+        choices=tests,
+        default=_choice(environ, "ATESOR_TESTS", tests, "run"),
+        help="the package's own tests: run and record, require, or skip them (default: run)",
     )
     return parser
 

@@ -10,6 +10,7 @@ __all__ = [
     "HOME",
     "STAGE_ROOT",
     "attempt_environment",
+    "build_directory",
     "fresh_tree_script",
     "prepare_script",
     "with_wrappers",
@@ -76,13 +77,18 @@ def attempt_environment(tweak: Tweak) -> dict[str, str]:
     return environment
 
 
+def build_directory(name: str, directory: str = "") -> str:
+    """Return where the package ``name`` is built, or ``directory`` of its tree."""
+    return "/".join(one for one in (BUILD_ROOT, name, directory) if one)
+
+
 def fresh_tree_script(name: str, *, same_times: bool) -> str:
     """Return builder's script that makes ``/workspace/build/<name>`` a clean copy of the fetched tree.
 
     With ``same_times`` every file gets one time stamp: a checkout has random ones, which make generated files
     look outdated and start a regeneration that nobody asked for.
     """
-    target = quote(f"{BUILD_ROOT}/{name}")
+    target = quote(build_directory(name))
     touch = (
         f"find {target} -not -path '*/.git/*' -exec touch -h -d @1600000000 {{}} +\n" if same_times else ""
     )

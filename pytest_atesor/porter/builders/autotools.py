@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pytest_atesor.porter.builders.configure import is_autoconf
-from pytest_atesor.porter.builders.interface import Builder, BuildOptions, Candidate, Project, Step
-from pytest_atesor.porter.builders.shared import depth_penalty, places, staged_install, words
+from pytest_atesor.porter.builders.interface import Builder, BuildOptions, Candidate, Project, Step, Suite
+from pytest_atesor.porter.builders.shared import depth_penalty, make_suites, places, staged_install, words
 from pytest_atesor.porter.tree import Tree
 
 __all__ = ["AutotoolsBuilder", "AutotoolsProject"]
@@ -49,6 +49,10 @@ class AutotoolsProject(Project):
             staged_install(f"make{make} install DESTDIR=STAGE"),
         ]
         return tuple(steps)
+
+    def plan_suites(self, options: BuildOptions) -> tuple[Suite, ...]:
+        """Return automake's ``check``; its harness keeps parallel tests apart."""
+        return make_suites(f"make -j{options.jobs}{words(options.tweak.make_args)}")
 
 
 class AutotoolsBuilder(Builder):

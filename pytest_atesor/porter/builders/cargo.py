@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_atesor.porter.builders.interface import Builder, BuildOptions, Candidate, Project, Step
+from pytest_atesor.porter.builders.interface import Builder, BuildOptions, Candidate, Project, Step, Suite
 from pytest_atesor.porter.builders.shared import depth_penalty, places
 from pytest_atesor.porter.inside import read_program
 from pytest_atesor.porter.needs import Need, NeedKind
@@ -52,6 +52,13 @@ class CargoProject(Project):
                 is_attempt=False,
             ),
             Step(name="build", script=build),
+        )
+
+    def plan_suites(self, options: BuildOptions) -> tuple[Suite, ...]:
+        """Return ``cargo test`` of everything but documentation, in the profile of the build."""
+        test = f"cargo test --release --offline --tests --no-fail-fast -j {options.jobs}"
+        return (
+            Suite(framework="cargo", command="cargo test --tests", prepare=f"{test} --no-run", script=test),
         )
 
 

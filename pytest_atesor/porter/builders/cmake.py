@@ -11,6 +11,7 @@ from pytest_atesor.porter.builders.interface import (
     Candidate,
     Project,
     Step,
+    Suite,
 )
 from pytest_atesor.porter.builders.shared import depth_penalty, places, staged_install, words
 from pytest_atesor.porter.tree import Tree
@@ -22,14 +23,8 @@ _OPTION = re.compile(
     r"""^[ \t]*(?:cmake_dependent_)?option[ \t]*\(\s*"?([A-Za-z0-9_]+)"?""", re.IGNORECASE | re.MULTILINE
 )
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-_EXTRAS = frozenset({
-    "unittest",
-    "unittests",
-    "test",
-    "tests",
-    "testing",
-    "gtest",
-    "googletest",
+_TESTS = frozenset({"unittest", "unittests", "test", "tests", "testing", "gtest", "googletest"})
+_EXTRAS = _TESTS | {
     "bench",
     "benchmark",
     "benchmarks",
@@ -43,7 +38,7 @@ _EXTRAS = frozenset({
     "documentation",
     "doxygen",
     "manpages",
-})
+}
 _REFUSALS = frozenset({"without", "disable", "no", "skip", "exclude", "ignore"})
 _LANGUAGES = re.compile(r"^[ \t]*project[ \t]*\(", re.IGNORECASE | re.MULTILINE)
 
@@ -69,6 +64,25 @@ class CMakeProject(Project):
             ),
             Step(name="build", script=f"cmake --build {BUILD_DIRECTORY} -j {options.jobs}"),
             staged_install(f"env DESTDIR=STAGE cmake --install {BUILD_DIRECTORY}"),
+        )
+
+    def plan_suites(self, options: BuildOptions) -> tuple[Suite, ...]:
+        """Turn the tests on that the build had left out, build them in the same place, run ctest."""
+        on = [f"-D{name}=ON" for name in self.extras if _words_of(name) & _TESTS]
+        return (
+            Suite(
+                framework="ctest",
+                command="ctest",
+                probe=(
+                    "grep -rEqis --include=CMakeLists.txt --include='*.cmake' "
+                    "'enable_testing|include *[(] *CTest' ."
+                ),
+                prepare=(
+                    f"cmake -S . -B {BUILD_DIRECTORY} -DBUILD_TESTING=ON{words(on)}\n"
+                    f"cmake --build {BUILD_DIRECTORY} -j {options.jobs}"
+                ),
+                script=f"ctest --test-dir {BUILD_DIRECTORY} --output-on-failure -j {options.jobs}",
+            ),
         )
 
 
@@ -109,7 +123,11 @@ def extra_options(tree: Tree, place: str) -> tuple[str, ...]:
             continue
         for found in _OPTION.finditer(tree.text(name)):
             option = found.group(1)
-            parts = {one.lower() for one in _WORD.findall(option)}
+            parts = _words_of(option)
             if parts & _EXTRAS and not parts & _REFUSALS:
                 names[option] = None
     return tuple(names)
+
+
+def _words_of(option: str) -> set[str]:
+    return {one.lower() for one in _WORD.findall(option)}

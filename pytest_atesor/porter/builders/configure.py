@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pytest_atesor.porter.builders.interface import Builder, BuildOptions, Candidate, Project, Step
-from pytest_atesor.porter.builders.shared import depth_penalty, places, staged_install, words
+from pytest_atesor.porter.builders.interface import Builder, BuildOptions, Candidate, Project, Step, Suite
+from pytest_atesor.porter.builders.shared import depth_penalty, make_suites, places, staged_install, words
 from pytest_atesor.porter.tree import Tree
 
 __all__ = ["ConfigureBuilder", "ConfigureProject", "is_autoconf"]
@@ -35,6 +35,10 @@ class ConfigureProject(Project):
             Step(name="build", script=make),
             staged_install(f"make{words(options.tweak.make_args)} install DESTDIR=STAGE"),
         )
+
+    def plan_suites(self, options: BuildOptions) -> tuple[Suite, ...]:
+        """Return the goals, one job at a time: tests written by hand share their files."""
+        return make_suites(f"make{words(options.tweak.make_args)}")
 
 
 class ConfigureBuilder(Builder):

@@ -16,6 +16,7 @@ from pytest_atesor.porter.builders.interface import (
     Candidate,
     Project,
     Step,
+    Suite,
 )
 from pytest_atesor.porter.builders.shared import depth_penalty, places, quote
 from pytest_atesor.porter.tree import Tree
@@ -75,24 +76,52 @@ class GoProject(Project):
 
     def plan(self, options: BuildOptions) -> tuple[Step, ...]:
         """Download the modules where there are any to download, then build."""
-        if GOPATH_MODE in options.tweak.prepare or not self.module:
-            return _gopath_steps(self.module or _import_path(options.source_url))
-        vendored = self.is_vendored and ("GOFLAGS", "-mod=mod") not in options.tweak.environment
-        flags = "-mod=vendor -buildvcs=false" if vendored else "-buildvcs=false"
-        lines = [f'export GOFLAGS="${{GOFLAGS:-}} {flags}"', "tree=$PWD"]
-        if "go-directive" in options.tweak.prepare:
-            lines.insert(
-                0,
-                "version=$(go env GOVERSION | sed 's/go\\([0-9]*[.][0-9]*\\).*/\\1/')\n"
-                'go mod edit -toolchain=none -go="$version"',
-            )
+        if self._is_gopath(options):
+            return self._gopath_steps(options)
         steps = []
-        if self.requires and not vendored:
-            head = f"{lines[0]}\n" if "go-directive" in options.tweak.prepare else ""
-            script = f"{head}timeout {_DOWNLOAD_SECONDS} go mod download"
+        if self.requires and not self._uses_vendor(options):
+            script = f"{_lower_directive(options)}timeout {_DOWNLOAD_SECONDS} go mod download"
             steps.append(Step(name="download", script=script, network=True, is_attempt=False))
-        script = "\n".join(lines) + _FIND_MAINS + _BUILD_MAINS
-        return (*steps, Step(name="build", script=script))
+        return (*steps, Step(name="build", script=self._enter(options) + _FIND_MAINS + _BUILD_MAINS))
+
+    def plan_suites(self, options: BuildOptions) -> tuple[Suite, ...]:
+        """Return ``go test`` of every package, without the network."""
+        return (
+            Suite(
+                framework="go",
+                command="go test ./...",
+                probe="find . -name '*_test.go' -not -path './vendor/*' | grep -q .",
+                script=(
+                    f'{self._enter(options)}export GOPROXY=off\ncd "$tree"\n'
+                    f"go test -v -vet=off -p {options.jobs} ./..."
+                ),
+            ),
+        )
+
+    def _is_gopath(self, options: BuildOptions) -> bool:
+        return GOPATH_MODE in options.tweak.prepare or not self.module
+
+    def _uses_vendor(self, options: BuildOptions) -> bool:
+        return self.is_vendored and ("GOFLAGS", "-mod=mod") not in options.tweak.environment
+
+    def _enter(self, options: BuildOptions) -> str:
+        """Return the lines that set the mode up and name the place of the packages, ``$tree``."""
+        if not self._is_gopath(options):
+            flags = "-mod=vendor -buildvcs=false" if self._uses_vendor(options) else "-buildvcs=false"
+            return f'{_lower_directive(options)}export GOFLAGS="${{GOFLAGS:-}} {flags}"\ntree=$PWD\n'
+        place = re.sub(r"/v[0-9]+$", "", self.module or _import_path(options.source_url)) or "local/package"
+        return (
+            'export GO111MODULE=off GOPATH="$HOME/go:/usr/share/gocode" GOFLAGS=-buildvcs=false\n'
+            f"tree=$HOME/go/src/{quote(place)}\n"
+        )
+
+    def _gopath_steps(self, options: BuildOptions) -> tuple[Step, ...]:
+        enter = self._enter(options)
+        copy = 'rm -rf "$tree"; mkdir -p "$tree"; tar -cf - --exclude=./.git . | tar -xf - -C "$tree"'
+        return (
+            Step(name="imports", script=f"{enter}{copy}{_FIND_MAINS}{_FIND_MISSING}", is_attempt=False),
+            Step(name="build", script=f"{enter}{_FIND_MAINS}{_BUILD_MAINS}"),
+        )
 
 
 class GoBuilder(Builder):
@@ -138,16 +167,12 @@ class GoBuilder(Builder):
         )
 
 
-def _gopath_steps(module: str) -> tuple[Step, ...]:
-    place = re.sub(r"/v[0-9]+$", "", module) or "local/package"
-    enter = (
-        'export GO111MODULE=off GOPATH="$HOME/go:/usr/share/gocode" GOFLAGS=-buildvcs=false\n'
-        f"tree=$HOME/go/src/{quote(place)}\n"
-    )
-    copy = 'rm -rf "$tree"; mkdir -p "$tree"; tar -cf - --exclude=./.git . | tar -xf - -C "$tree"'
+def _lower_directive(options: BuildOptions) -> str:
+    if "go-directive" not in options.tweak.prepare:
+        return ""
     return (
-        Step(name="imports", script=f"{enter}{copy}{_FIND_MAINS}{_FIND_MISSING}", is_attempt=False),
-        Step(name="build", script=f"{enter}{_FIND_MAINS}{_BUILD_MAINS}"),
+        "version=$(go env GOVERSION | sed 's/go\\([0-9]*[.][0-9]*\\).*/\\1/')\n"
+        'go mod edit -toolchain=none -go="$version"\n'
     )
 
 

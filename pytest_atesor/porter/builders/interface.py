@@ -11,7 +11,17 @@ from typing import Protocol
 from pytest_atesor.porter.needs import Need
 from pytest_atesor.porter.tree import Tree
 
-__all__ = ["BUILD_DIRECTORY", "STAGE", "BuildOptions", "Builder", "Candidate", "Project", "Step", "Tweak"]
+__all__ = [
+    "BUILD_DIRECTORY",
+    "STAGE",
+    "BuildOptions",
+    "Builder",
+    "Candidate",
+    "Project",
+    "Step",
+    "Suite",
+    "Tweak",
+]
 
 BUILD_DIRECTORY = "atesor-build"
 """Where out-of-source builds and Go write, below the candidate's directory."""
@@ -94,11 +104,32 @@ _LISTS = (
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suite:
+    """One way to run a project's own tests after its build.
+
+    ``framework`` says whose summary lines to expect in the output; ``command`` is what results show.
+    Scripts run with ``sh -eu`` in the candidate's directory. ``probe`` says by its exit code whether the tree
+    has such tests, and runs nothing of the tree's; "" means that it may. ``prepare`` builds the tests where
+    ``script`` does not.
+    """
+
+    framework: str
+    command: str
+    script: str
+    probe: str = ""
+    prepare: str = ""
+
+
 class Project(Protocol):
     """What a builder read off one place of the tree: a frozen value of the builder's own, and its plans."""
 
     def plan(self, options: BuildOptions) -> tuple[Step, ...]:
         """Return the steps that build it, in order."""
+
+    def plan_suites(self, options: BuildOptions) -> tuple[Suite, ...]:  # noqa: ARG002 - for those that differ
+        """Return the ways to run its tests; the first whose probe answers is taken."""
+        return ()
 
     @property
     def declared(self) -> tuple[Need, ...]:

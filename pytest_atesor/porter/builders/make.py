@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pytest_atesor.porter.builders.interface import Builder, BuildOptions, Candidate, Project, Step
-from pytest_atesor.porter.builders.shared import depth_penalty, places, staged_install, words
+from pytest_atesor.porter.builders.interface import Builder, BuildOptions, Candidate, Project, Step, Suite
+from pytest_atesor.porter.builders.shared import depth_penalty, make_suites, places, staged_install, words
 from pytest_atesor.porter.tree import Tree
 
 __all__ = ["MakeBuilder", "MakeProject"]
@@ -36,7 +36,7 @@ class MakeProject(Project):
 
     def plan(self, options: BuildOptions) -> tuple[Step, ...]:
         """Build, then install into the staging directory as a help to find the product."""
-        chosen = () if self.file in _NAMES[:3] else ("-f", self.file)
+        chosen = self._chosen()
         is_named = not self.target or any("=" not in one for one in options.tweak.make_args)
         goals = () if is_named else (self.target,)
         base = f"make{words(chosen)} -j{options.jobs}{words(options.tweak.make_args)}"
@@ -47,6 +47,14 @@ class MakeProject(Project):
                 "DESTDIR=STAGE PREFIX=/usr prefix=/usr"
             ),
         )
+
+    def plan_suites(self, options: BuildOptions) -> tuple[Suite, ...]:
+        """Return the goals, one job at a time: tests written by hand share their files."""
+        settings = [one for one in options.tweak.make_args if "=" in one]
+        return make_suites(f"make{words((*self._chosen(), *settings))}", self.file)
+
+    def _chosen(self) -> tuple[str, ...]:
+        return () if self.file in _NAMES[:3] else ("-f", self.file)
 
 
 class MakeBuilder(Builder):

@@ -11,6 +11,7 @@ from pytest_atesor.porter.builders.interface import (
     Candidate,
     Project,
     Step,
+    Suite,
 )
 from pytest_atesor.porter.builders.shared import depth_penalty, places, staged_install, words
 from pytest_atesor.porter.tree import Tree
@@ -20,6 +21,7 @@ __all__ = ["MesonBuilder", "MesonProject"]
 _OPTION = re.compile(
     r"option\s*\(\s*'([A-Za-z0-9_-]+)'\s*,\s*type\s*:\s*'(boolean|feature|combo)'(?:[^()]|\([^()]*\))*\)"
 )
+_TESTS = re.compile(r"^(tests?|unit[-_]?tests?|build[-_]tests?|enable[-_]tests?)$")
 _EXTRAS = re.compile(
     r"^(tests?|unit[-_]?tests?|build[-_]tests?|enable[-_]tests?|benchmarks?|docs?|build[-_]docs?|documentation|"
     r"gtk[-_]?docs?|man|man[-_]?pages?|fuzz(?:ing|ers?)?|introspection|doxygen)$"
@@ -46,6 +48,26 @@ class MesonProject(Project):
             ),
             Step(name="build", script=f"ninja -C {BUILD_DIRECTORY} -j {options.jobs}"),
             staged_install(f"env DESTDIR=STAGE meson install -C {BUILD_DIRECTORY} --no-rebuild"),
+        )
+
+    def plan_suites(self, options: BuildOptions) -> tuple[Suite, ...]:
+        """Turn the tests on that the build had left out, build them in the same place, run them."""
+        switched = [
+            one.replace("=false", "=true").replace("=disabled", "=enabled")
+            for one in self.extras
+            if _TESTS.match(one.partition("=")[0])
+        ]
+        on = f"meson configure {BUILD_DIRECTORY}{words(f'-D{one}' for one in switched)}\n" if switched else ""
+        return (
+            Suite(
+                framework="meson",
+                command="meson test",
+                probe="grep -rEqs --include=meson.build '(^|[^_a-z])test *[(]' .",
+                prepare=f"{on}ninja -C {BUILD_DIRECTORY} -j {options.jobs}",
+                script=(
+                    f"meson test -C {BUILD_DIRECTORY} --no-rebuild --print-errorlogs --timeout-multiplier 5"
+                ),
+            ),
         )
 
 

@@ -3,10 +3,10 @@
 import shlex
 from collections.abc import Iterable
 
-from pytest_atesor.porter.builders.interface import STAGE, Step
+from pytest_atesor.porter.builders.interface import STAGE, Step, Suite
 from pytest_atesor.porter.tree import Tree
 
-__all__ = ["depth_penalty", "places", "quote", "staged_install", "words"]
+__all__ = ["depth_penalty", "make_suites", "places", "quote", "staged_install", "words"]
 
 _INSTALL_SECONDS = 300
 """How long an optional installation into the staging directory may take."""
@@ -73,4 +73,17 @@ def staged_install(command: str) -> Step:
         name="install",
         script=f"timeout {_INSTALL_SECONDS} {command.replace('STAGE', STAGE)}",
         required=False,
+    )
+
+
+def make_suites(make: str, file: str = "Makefile") -> tuple[Suite, ...]:
+    """Return the usual goals that run tests; ``make`` is the command line, ``file`` where the rules are."""
+    return tuple(
+        Suite(
+            framework="make",
+            command=f"make {goal}",
+            probe=f"grep -Eqs '^([A-Za-z0-9_.-]+ +)*{goal}( +[A-Za-z0-9_.-]+)* *::?([^=:]|$)' {quote(file)}",
+            script=f"{make} -k {goal}",
+        )
+        for goal in ("check", "test", "tests")
     )

@@ -1,5 +1,6 @@
 import json
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -7,8 +8,12 @@ from jsonschema import Draft202012Validator
 
 from pytest_atesor.core.outcome import Cause, Verdict
 from pytest_atesor.core.plan import Platform, Target
+from pytest_atesor.porter.builders.interface import Suite
+from pytest_atesor.porter.counts import Counts
 from pytest_atesor.porter.elf import ElfFacts, ElfType
+from pytest_atesor.porter.kept import keep_artifacts
 from pytest_atesor.porter.package import package_name, write_package
+from pytest_atesor.porter.package_tests import SuiteResult, SuiteStatus
 from pytest_atesor.porter.phases import Phase
 from pytest_atesor.porter.result import Report, copy_artifacts, format_result, safe_path, write_result
 from pytest_atesor.porter.scan import Artifact, scan_tree
@@ -54,10 +59,26 @@ def test_a_result_is_valid_against_the_schema() -> None:
         artifacts=(_artifact("build/x/tool"),),
         metrics={"attempts": 1},
         notes=("a note",),
+        package_tests=SuiteResult(
+            status=SuiteStatus.FAILED,
+            suite=Suite(framework="make", command="make check", script="make check"),
+            exit_code=2,
+            duration_s=1.5,
+            counts=Counts(passed=3, failed=1),
+        ),
     )
     document = json.loads(format_result(report))
     Draft202012Validator(json.loads(_SCHEMA.read_text())).validate(document)
     assert document["artifacts"][0]["abi"] == "lp64d"
+    assert document["package_tests"] == {
+        "status": "failed",
+        "framework": "make",
+        "command": "make check",
+        "exit_code": 2,
+        "duration_s": 1.5,
+        "counts": {"passed": 3, "failed": 1, "skipped": 0},
+        "reason": "",
+    }
     assert document["verdict"] == "verified"
 
 
@@ -112,17 +133,21 @@ def test_hostile_paths_become_harmless_and_stay_distinct(path: str) -> None:
     assert safe_path(path + "\u00e9") != made
 
 
-def test_artifacts_are_copied_by_content_and_a_swapped_file_is_not(tmp_path: Path, elf: "object") -> None:
+def test_only_what_was_kept_is_copied(tmp_path: Path, elf: Callable[..., bytes]) -> None:
     root = tmp_path / "w"
     (root / "stage").mkdir(parents=True)
     for name in ("good", "bad"):
-        (root / "stage" / name).write_bytes(elf(flags=5 if name == "good" else 4))  # type: ignore[operator]  # a fixture
+        (root / "stage" / name).write_bytes(elf(flags=5 if name == "good" else 4))
     scan = scan_tree(read_tree(root), frozenset())
     (root / "stage/bad").unlink()
     (root / "stage/bad").symlink_to("/etc/passwd")
-    copies = copy_artifacts(scan.products, root, tmp_path / "out")
+    keep_artifacts(scan.products, root, tmp_path / "kept")
+    (root / "stage/good").write_text("changed by a test that ran after the scan")
+    copies = copy_artifacts(scan.products, tmp_path / "kept", tmp_path / "out")
     assert copies == {"stage/good": "stage/good"}
-    assert [one.name for one in (tmp_path / "out/stage").iterdir()] == ["good"]
+    assert {one.name: one.read_bytes() for one in (tmp_path / "out/stage").iterdir()} == {
+        "good": elf(flags=5)
+    }
 
 
 @pytest.mark.parametrize(
@@ -141,10 +166,11 @@ def test_the_zip_is_named_after_owner_and_repository(url: str, name: str | None)
     assert name is None or made == name
 
 
-def test_the_zip_has_a_manifest_and_regular_files_only(tmp_path: Path, elf: "object") -> None:
+def test_the_zip_has_a_manifest_and_regular_files_only(tmp_path: Path, elf: Callable[..., bytes]) -> None:
     workspace = tmp_path / "w"
     (workspace / "stage").mkdir(parents=True)
-    (workspace / "stage/tool").write_bytes(elf(kind=2))  # type: ignore[operator]  # a fixture
+    (workspace / "stage/tool").write_bytes(elf(kind=2))
+    (workspace / "stage/forged").write_bytes(elf(kind=3))
     Path(workspace / "stage/link").symlink_to("/etc/passwd")
     scan = scan_tree(read_tree(workspace), frozenset())
     settings = Settings(
@@ -160,12 +186,16 @@ def test_the_zip_has_a_manifest_and_regular_files_only(tmp_path: Path, elf: "obj
         attempt_directory=None,
         kill_at=None,
     )
-    path = write_package(
-        tmp_path, settings, Report(outcome=_VERIFIED, source=_SOURCE, artifacts=scan.products), workspace
-    )
+    (workspace / "stage/forged").write_bytes(elf(kind=2))
+    keep_artifacts(scan.products, workspace, tmp_path / "kept")
+    report = Report(outcome=_VERIFIED, source=_SOURCE, artifacts=scan.products)
+    path = write_package(tmp_path, settings, report, tmp_path / "kept")
     assert [one.name for one in (tmp_path / "workspace/packages").iterdir()] == [path.name]
     with zipfile.ZipFile(path) as archive:
         assert sorted(archive.namelist()) == ["artifacts/stage/tool", "manifest.json"]
         manifest = json.loads(archive.read("manifest.json"))
     assert manifest["verdict"] == "verified"
-    assert manifest["artifacts"][0]["sha256"] == scan.products[0].sha256
+    assert {one["path"]: one["copy"] for one in manifest["artifacts"]} == {
+        "stage/tool": "stage/tool",
+        "stage/forged": None,
+    }

@@ -1,0 +1,78 @@
+"""The phase after a build that passed: its products are kept, then the package's own tests run."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pytest_atesor.porter.builders.interface import Suite
+from pytest_atesor.porter.kept import keep_artifacts
+from pytest_atesor.porter.package_tests import (
+    SuiteStatus,
+    decide_budget_s,
+    describe_suite,
+    gate,
+    run_suites,
+    skip_suites,
+)
+from pytest_atesor.porter.phases import Phases
+from pytest_atesor.porter.recipe import PackageTests
+from pytest_atesor.porter.run import Place, Run
+from pytest_atesor.porter.settings import PackageTesting, Settings
+from pytest_atesor.porter.shell import Shell
+
+__all__ = ["Trial", "keep_products", "run_package_tests"]
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """Where tests run: the shell, the record of phases, the built tree's place and environment."""
+
+    shell: Shell
+    phases: Phases
+    cwd: str
+    environment: Mapping[str, str]
+
+
+def keep_products(settings: Settings, place: Place, run: Run) -> None:
+    """Keep the artifacts of ``run`` where a result or a zip will want them."""
+    if not run.artifacts or not (settings.package or settings.attempt_directory is not None):
+        return
+    try:
+        run.kept_bytes = keep_artifacts(run.artifacts, place.workspace, place.kept)
+    except OSError as error:
+        run.notes.append(f"the artifacts cannot be kept: {error}")
+
+
+def run_package_tests(settings: Settings, run: Run, trial: Trial, suites: Sequence[Suite]) -> None:
+    """Run the package's tests and leave their record in ``run``; its outcome changes only on demand."""
+    phases = trial.phases
+    left_s = None if settings.kill_at is None else settings.kill_at - time.time()
+    budget_s = decide_budget_s(left_s, run.kept_bytes)
+    with phases.phase("package tests", f"at most {budget_s:.0f} s"):
+        if settings.tests is PackageTesting.SKIP:
+            result = skip_suites("not asked for")
+        elif not budget_s:
+            result = skip_suites("no time is left before the deadline")
+        else:
+            result = run_suites(
+                suites, trial.shell, cwd=trial.cwd, environment=trial.environment, budget_s=budget_s
+            )
+        if result.status not in {SuiteStatus.PASSED, SuiteStatus.NONE, SuiteStatus.SKIPPED}:
+            phases.fail()
+        phases.say(f"package tests: {describe_suite(result)}")
+    run.package_tests = result
+    if result.suite is not None and run.recipe is not None:
+        run.recipe = replace(run.recipe, package_tests=_record(result.suite, trial))
+    if settings.tests is PackageTesting.REQUIRE:
+        run.outcome = gate(run.outcome, result)
+
+
+def _record(suite: Suite, trial: Trial) -> PackageTests:
+    return PackageTests(
+        framework=suite.framework,
+        command=suite.command,
+        prepare=suite.prepare,
+        script=suite.script,
+        cwd=trial.cwd,
+        environment=trial.environment,
+    )
