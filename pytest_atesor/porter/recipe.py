@@ -13,6 +13,7 @@ from typing import Any, cast
 from pytest_atesor.core.text import sanitize
 from pytest_atesor.errors import UsageError
 from pytest_atesor.porter.counts import FRAMEWORKS
+from pytest_atesor.porter.recipe_fetch import format_fetch
 
 __all__ = [
     "Command",
@@ -25,6 +26,10 @@ __all__ = [
 ]
 
 _SCHEMA = "recipe_v1"
+_LAYOUT = """\
+cd /workspace && install -d -o builder -g builder src build stage home
+for one in /etc/apt/sources.list.d/*.sources; do sed -i 's/^Types: deb$/Types: deb deb-src/' "$one"; done
+apt-get update"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +60,8 @@ class PackageTests:
 class Recipe:
     """From an empty sandbox to the products: the source's identity, packages with versions, commands.
 
-    ``url_used`` is the place that answered; ``commit`` belongs to git, ``sha256`` to archives.
+    ``url_used`` is the place that answered; ``commit`` belongs to git, ``sha256`` to archives, ``version`` to
+    Debian sources. ``name`` is the source's directory.
     """
 
     url: str
@@ -69,6 +75,8 @@ class Recipe:
     packages: Mapping[str, str] = field(default_factory=dict)
     commands: tuple[Command, ...] = ()
     package_tests: PackageTests | None = None
+    name: str = ""
+    version: str = ""
 
 
 def format_recipe(recipe: Recipe) -> str:
@@ -99,10 +107,23 @@ def format_recipe_text(recipe: Recipe) -> str:
         f"# Recipe: {_inline(recipe.url)}",
         (
             f"Platform {recipe.platform}, build system {recipe.build_system}. Replay it and prove it "
-            "again with `atesor replay recipe.json`; by hand, run these blocks in an empty sandbox."
+            "again with `atesor replay recipe.json`; by hand, run these blocks in their order in an empty "
+            "sandbox."
         ),
         "## Source",
         f"From {_inline(recipe.url_used)}, {identity}; unpacked below `/workspace/src`.",
+        "### Directories (root, network on)",
+        _block(_LAYOUT),
+        "### Fetch (builder, network on)",
+        _block(
+            format_fetch(
+                url=recipe.url_used,
+                name=recipe.name,
+                commit=recipe.commit,
+                sha256=recipe.sha256,
+                version=recipe.version,
+            )
+        ),
     ]
     if recipe.fixes:
         parts += ["## Fixes", "\n".join(f"- {_inline(one)}" for one in recipe.fixes)]

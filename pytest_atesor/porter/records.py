@@ -51,6 +51,8 @@ def keep_recipe(settings: Settings, shell: Shell, run: Run, fetched: Fetched, bu
         fixes=built.options.fixes,
         packages=versions,
         commands=built.commands,
+        name=fetched.name,
+        version=fetched.version or "",
     )
     run.patch = _read_patch(shell, fetched.name) if built.is_current else ""
 

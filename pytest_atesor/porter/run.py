@@ -60,7 +60,7 @@ def is_here(_paths: tuple[str, ...]) -> None:
 class Place:
     """Where a port happens: sandbox, the host's side of its workspace, the index that all slots share.
 
-    ``bring`` makes paths of the workspace on the host what they are in the sandbox, where that is not the same
+    ``bring`` makes paths of the workspace on the host what they are in the sandbox, where that is not one
     directory.
     """
 

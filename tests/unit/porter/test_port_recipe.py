@@ -1,10 +1,15 @@
+import hashlib
 import json
+import subprocess
+import tarfile
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from pytest_atesor.errors import UsageError
 from pytest_atesor.porter.recipe import (
+    _LAYOUT,
     Command,
     Recipe,
     format_recipe,
@@ -12,6 +17,7 @@ from pytest_atesor.porter.recipe import (
     parse_recipe,
     parse_versions,
 )
+from pytest_atesor.porter.recipe_fetch import format_fetch
 
 _BUILD = Command(
     name="build",
@@ -29,15 +35,30 @@ _RECIPE = Recipe(
     fixes=("no-werror",),
     packages={"libfoo-dev": "1.2-3"},
     commands=(_BUILD,),
+    name="p",
+    version="1.0-2",
 )
+_FETCH = format_fetch(url="deb:p", name="p", commit=None, sha256="0" * 64, version="1.0-2")
 _TEXT = f"""# Recipe: https://example.org/o/p
 
 Platform debian, build system make. Replay it and prove it again with `atesor replay recipe.json`; by hand, \
-run these blocks in an empty sandbox.
+run these blocks in their order in an empty sandbox.
 
 ## Source
 
 From deb:p, SHA-256 {"0" * 64}; unpacked below `/workspace/src`.
+
+### Directories (root, network on)
+
+```sh
+{_LAYOUT}
+```
+
+### Fetch (builder, network on)
+
+```sh
+{_FETCH}
+```
 
 ## Fixes
 
@@ -93,3 +114,52 @@ def test_what_is_no_recipe_is_refused_in_one_line(change: dict[str, object]) -> 
 
 def test_versions_are_read_from_name_equals_version() -> None:
     assert parse_versions("a=1:2-3\nnone=\nb+c=4=5\n") == {"a": "1:2-3", "b+c": "4=5"}
+
+
+def _serve(tmp_path: Path, top: str) -> Path:
+    tree = tmp_path / "tree"
+    (tree / top).mkdir(parents=True)
+    (tree / top / "x.c").write_text("int x;\n")
+    archive = tmp_path / "source.tar.gz"
+    with tarfile.open(archive, "w:gz") as made:
+        made.add(tree, arcname=".", filter=lambda one: None if one.name == "." and top == "" else one)
+    return archive
+
+
+def _fetch(tmp_path: Path, script: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        ["/bin/sh", "-c", script.replace("/workspace", str(tmp_path / "w"))],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+@pytest.mark.parametrize("is_right", [True, False], ids=["the-archive", "another-archive"])
+def test_the_fetch_block_takes_the_archive_of_that_digest_only(tmp_path: Path, *, is_right: bool) -> None:
+    archive = _serve(tmp_path, "p-1.0")
+    digest = hashlib.sha256(archive.read_bytes()).hexdigest() if is_right else "0" * 64
+    (tmp_path / "w/src").mkdir(parents=True)
+    script = format_fetch(url=archive.as_uri(), name="p", commit=None, sha256=digest, version="")
+    assert (_fetch(tmp_path, script).returncode == 0) is is_right
+    assert (tmp_path / "w/src/p/x.c").is_file() is is_right
+
+
+def test_the_fetch_block_checks_a_git_commit_out(tmp_path: Path) -> None:
+    upstream = tmp_path / "upstream"
+    upstream.mkdir()
+    who = "git -c user.name=t -c user.email=t@t"
+    made = f"cd {upstream} && git init -q && touch a && git add a && {who} commit -qm x && git rev-parse HEAD"
+    commit = subprocess.run(
+        ["/bin/sh", "-c", made], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    subprocess.run(
+        ["/bin/sh", "-c", f"cd {upstream} && git rm -q a && {who} commit -qm y"],
+        capture_output=True,
+        check=True,
+    )
+    script = format_fetch(url=upstream.as_uri(), name="p", commit=commit, sha256=None, version="")
+    done = _fetch(tmp_path, script)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "w/src/p/a").is_file()
