@@ -48,6 +48,9 @@ __all__ = [
 
 ENGINES: Final = ("auto", "docker", "podman", "none")
 
+_OPEN_FILES: Final = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
+_LARGEST_NAMES_BYTES: Final = 8 * 1024 * 1024
+
 _TRUE: Final = frozenset({"1", "true", "yes", "on"})
 _FALSE: Final = frozenset({"", "0", "false", "no", "off"})
 
@@ -350,13 +353,29 @@ def _expand_only(value: _Value, *, directory: Path) -> tuple[str, ...]:
     if not value.text.startswith("@"):
         return (value.text,)
     path = directory / value.text[1:]
-    if path.exists() and not path.is_file():
-        raise UsageError(f"cannot read the names in {path}, from {value.origin}: no regular file; name one")
+    if path.exists() and not path.is_file() and not _is_open_pipe(path):
+        raise UsageError(
+            f"cannot read the names in {path}, from {value.origin}: no regular file; "
+            "name one, or a command's output: --atesor-only=@<(COMMAND)"
+        )
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        with path.open("rb") as file:
+            data = file.read(_LARGEST_NAMES_BYTES)
+        lines = data.decode("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"cannot read the names in {path}, from {value.origin}: {error}") from error
-    return tuple(name for line in lines if (name := line.split("#", 1)[0].strip()))
+    names = tuple(name for line in lines if (name := line.split("#", 1)[0].strip()))
+    if not names:
+        # No names in particular would mean all of them, which nobody wants of a command that found none.
+        raise UsageError(
+            f"{path}, from {value.origin}, has no names; write one a line, or drop it to run all"
+        )
+    return names
+
+
+def _is_open_pipe(path: Path) -> bool:
+    """Say whether a path is a pipe that the shell opened for us; any other might never be written to."""
+    return str(path).startswith(_OPEN_FILES) and path.is_fifo()
 
 
 def _read_dotenv(path: Path) -> dict[str, str]:

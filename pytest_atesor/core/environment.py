@@ -8,14 +8,24 @@ same: the engine, the kernel's counters of the sandbox's control group, the free
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import StrEnum, unique
 from typing import Final, NamedTuple
 
 from pytest_atesor.core.outcome import Cause
 
 __all__ = ["Evidence", "Judgement", "SandboxState", "has_route", "judge_failure", "parse_probe"]
 
-SandboxState = str
-"""What became of the sandbox: "running", "stopped", "absent", "stuck" or "unmanaged"."""
+
+@unique
+class SandboxState(StrEnum):
+    """What became of the sandbox; a stuck one starts no more programs, an unmanaged one is not ours."""
+
+    RUNNING = "running"
+    STOPPED = "stopped"
+    ABSENT = "absent"
+    STUCK = "stuck"
+    UNMANAGED = "unmanaged"
+
 
 _MIB: Final = 1024 * 1024
 LITTLE_SPACE_BYTES: Final = 256 * _MIB
@@ -30,9 +40,9 @@ _CLAIMS_MEMORY: Final = re.compile(
     re.IGNORECASE,
 )
 _DEAD: Final = {
-    "stopped": "the sandbox died while the case ran",
-    "absent": "the sandbox vanished while the case ran",
-    "stuck": "the sandbox starts no more programs",
+    SandboxState.STOPPED: "the sandbox died while the case ran",
+    SandboxState.ABSENT: "the sandbox vanished while the case ran",
+    SandboxState.STUCK: "the sandbox starts no more programs",
 }
 _VIRTUAL: Final = re.compile(r"lo|docker\d|br-|veth|virbr|cni|podman|vnet|lxc|lxd|flannel|cali")
 _UP: Final = 0x1
@@ -45,15 +55,17 @@ class Evidence:
     ``engine_error`` is the engine's failure to answer, empty when it did. ``oom_kills`` counts the processes
     that the kernel killed for want of memory since the attempt began, in the sandbox where there is one;
     ``memory_full`` says that its memory was at the limit at some time. ``was_restarted`` means that these
-    counters began anew in between. ``free_bytes`` is the least free space where the attempt may write, None
-    when it is not known. ``has_network`` is the machine's.
+    counters began anew in between. ``refused_forks`` counts the processes that the kernel did not start,
+    because the sandbox had as many as it may. ``free_bytes`` is the least free space where the attempt may
+    write, None when it is not known. ``has_network`` is the machine's.
     """
 
     engine_error: str = ""
-    state: SandboxState = "unmanaged"
+    state: SandboxState = SandboxState.UNMANAGED
     oom_kills: int = 0
     memory_full: bool = False
     was_restarted: bool = False
+    refused_forks: int = 0
     free_bytes: int | None = None
     has_network: bool = True
 
@@ -69,6 +81,8 @@ def judge_failure(cause: Cause | None, reason: str, evidence: Evidence) -> Judge
     """Return what the evidence makes of a failure with that cause and reason; None when it stands."""
     if cause in {Cause.OUTPUT_LIMIT, Cause.INTERRUPTED}:
         return None
+    if evidence.refused_forks and not evidence.engine_error:
+        return _blame_forks(cause, reason, evidence.refused_forks)
     found = _find_fault(cause, reason, evidence)
     if found:
         said = f"; last: {reason}" if reason else ""
@@ -115,6 +129,17 @@ def _find_fault(cause: Cause | None, reason: str, evidence: Evidence) -> str:
         return f"no space left: {free // _MIB} MiB are free"
     cut_off = cause in {Cause.SOURCE, Cause.DEPENDENCY} and not evidence.has_network
     return "this machine has no network" if cut_off else ""
+
+
+def _blame_forks(cause: Cause | None, reason: str, count: int) -> Judgement | None:
+    """Take back what is the machine's fault in the agent's eyes: whoever uses up all processes did it."""
+    if cause not in {None, Cause.ENVIRONMENT}:
+        return None
+    said = f"; last: {reason}" if reason else ""
+    return Judgement(
+        Cause.BUILD,
+        f"it used up the processes of its sandbox (--atesor-slot-pids), {count} more were refused{said}",
+    )
 
 
 def _is_refuted(reason: str, evidence: Evidence) -> bool:

@@ -11,15 +11,22 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from pytest_atesor.core.environment import Evidence, has_route, parse_probe
+from pytest_atesor.core.environment import Evidence, SandboxState, has_route, parse_probe
 from pytest_atesor.errors import SandboxError, SetupError
 from pytest_atesor.sandbox.interface import Engine, ExecSpec, Present
 
-__all__ = ["can_start_programs", "count_oom_kills", "read_evidence", "read_machine_evidence"]
+__all__ = [
+    "can_start_programs",
+    "count_oom_kills",
+    "count_refused_forks",
+    "read_evidence",
+    "read_machine_evidence",
+]
 
 # Version 2 counts in memory.events, version 1 in memory.oom_control and memory.failcnt.
 _PROBE: Final = """\
 cat /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control 2>/dev/null
+cat /sys/fs/cgroup/pids.events /sys/fs/cgroup/pids/pids.events 2>/dev/null | sed 's/^/pids_/'
 echo "failcnt $(cat /sys/fs/cgroup/memory/memory.failcnt 2>/dev/null || echo 0)"
 for place in /workspace /tmp; do
     echo "free $(stat -f -c '%a %S' "$place" | { read -r blocks size; echo $((blocks * size)); })"
@@ -41,13 +48,13 @@ def read_evidence(
     try:
         found = engine.state(name)
     except (SandboxError, SetupError) as error:
-        return Evidence(engine_error=str(error), state="absent")
+        return Evidence(engine_error=str(error), state=SandboxState.ABSENT)
     if not isinstance(found, Present):
-        return _without_sandbox(engine, "absent")
+        return _without_sandbox(engine, SandboxState.ABSENT)
     if not found.running:
-        evidence = _without_sandbox(engine, "stopped")
+        evidence = _without_sandbox(engine, SandboxState.STOPPED)
         if found.oom_killed and not evidence.engine_error:
-            return Evidence(state="stopped", oom_kills=1)
+            return Evidence(state=SandboxState.STOPPED, oom_kills=1)
         return evidence
     figures = _probe(engine, name)
     if figures is None:
@@ -55,14 +62,19 @@ def read_evidence(
         figures = _probe(engine, name)
     if figures is None:
         stuck = not can_start_programs(engine, name)
-        return Evidence(state="stuck" if stuck else "running", has_network=_has_network())
+        return Evidence(
+            state=SandboxState.STUCK if stuck else SandboxState.RUNNING,
+            refused_forks=count_refused_forks(found.pid),
+            has_network=_has_network(),
+        )
     free = min(figures.get("free", 1 << 62), _free(state_directory))
     return Evidence(
-        state="running",
+        state=SandboxState.RUNNING,
         # Docker's own flag also remembers what happened before the counters began anew.
         oom_kills=max(figures.get("oom_kill", 0), int(found.oom_killed)),
         memory_full=figures.get("failcnt", 0) > 0 or figures.get("max", 0) > 0,
         was_restarted=found.was_restarted,
+        refused_forks=figures.get("pids_max", 0),
         free_bytes=free,
         has_network=_has_network(),
     )
@@ -85,6 +97,25 @@ def count_oom_kills() -> int:
     except OSError:
         return 0
     return int(rest.split(b"\n", 1)[0]) if found else 0
+
+
+def count_refused_forks(pid: int, root: Path = Path("/")) -> int:
+    """Return how many processes the limit of a process's control group refused, 0 when that is not known.
+
+    Read from outside: a sandbox at its limit cannot even start what would look.
+    """
+    try:
+        groups = (root / f"proc/{pid}/cgroup").read_text(encoding="utf-8")
+        for line in groups.splitlines():
+            _, controllers, path = line.split(":", 2)
+            # Version 2 has one tree without a name, version 1 one for each controller.
+            if controllers in {"", "pids"}:
+                place = root / "sys/fs/cgroup" / controllers / path.lstrip("/") / "pids.events"
+                if place.is_file():
+                    return parse_probe(place.read_text(encoding="ascii")).get("max", 0)
+    except (OSError, ValueError):
+        return 0
+    return 0
 
 
 def can_start_programs(engine: Engine, name: str) -> bool:
@@ -115,7 +146,7 @@ def _exec(engine: Engine, name: str, argv: list[str]) -> "subprocess.CompletedPr
     )
 
 
-def _without_sandbox(engine: Engine, state: str) -> Evidence:
+def _without_sandbox(engine: Engine, state: SandboxState) -> Evidence:
     """Tell a sandbox that is gone from an engine that is."""
     try:
         engine.probe()

@@ -113,7 +113,8 @@ class Foreign:
 class Present:
     """Our container: whether it runs, the image it was made from (its id), its labels.
 
-    ``oom_killed`` is the engine's word that the kernel killed something in it for want of memory;
+    ``oom_killed`` is the engine's word that the kernel killed something in it for want of memory; ``pid`` is
+    its first process as this machine counts, 0 where that is not known;
     ``was_restarted`` says that it was started again since it was created.
     """
 
@@ -122,6 +123,7 @@ class Present:
     labels: Mapping[str, str]
     oom_killed: bool = False
     was_restarted: bool = False
+    pid: int = 0
 
 
 class Engine(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_atesor.core.environment import Evidence
+from pytest_atesor.core.environment import Evidence, SandboxState
 from pytest_atesor.sandbox.native.hold import native_engine
 from pytest_atesor.work.bench import SandboxBench
 
@@ -35,5 +35,5 @@ class NativeBench(SandboxBench):
     def examine(self, directory: Path) -> Evidence:
         """Take a connection that was lost meanwhile for the reason, else ask the engine and the sandbox."""
         if self._session.losses != self._losses:
-            return Evidence(engine_error="the connection to the machine was lost", state="absent")
+            return Evidence(engine_error="the connection to the machine was lost", state=SandboxState.ABSENT)
         return super().examine(directory)

@@ -45,6 +45,9 @@ case "$verb" in
     says-daemon) echo "Error response from daemon: No such container: $slot"; exit 1 ;;
     says-space) echo "ld: final link failed: No space left on device"; exit 1 ;;
     says-memory) echo "c++: fatal error: Killed signal terminated program cc1plus"; exit 1 ;;
+    bomb) inside 'while :; do sleep 614 & done'
+        echo '{"schema_version": "result_v1", "cause": "environment", "reason": "no program starts"}' \
+            > "$ATESOR_ATTEMPT_DIR/result.json"; exit 1 ;;
     exit-137) inside 'exit 137' ;;
     hang) inside 'exec sleep 613' ;;
 esac

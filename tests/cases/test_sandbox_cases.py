@@ -75,6 +75,21 @@ def test_words_alone_never_blame_the_environment(batch: Found, label: str) -> No
     assert outcome(batch, label) == ("FAIL", "build", 1)
 
 
+def test_a_fork_bomb_is_the_build_s_own_fault(make_lab: Callable[[str], "SandboxLab"]) -> None:
+    lab = make_lab("bomb")
+    lab.write_list("bomb", {"bomb": "bomb", "good": "pass"}, bomb={"timeout_seconds": 120})
+    run = lab.run(
+        "--atesor-list", "bomb", "-n1", "--atesor-slot-memory=1G", "--atesor-slot-pids=64", timeout_s=240
+    )
+    assert lab.bundles, run.out + run.err
+    cases = {case["label"]: case for case in lab.results()["cases"]}
+    bomb = cases["bomb"]
+    assert (bomb["status"], bomb["cause"], bomb["attempts"]) == ("FAIL", "build", 1), run.out + run.err
+    assert bomb["reason"].startswith("it used up the processes of its sandbox")
+    assert cases["good"]["status"] == "PASS"
+    assert lab.left() == set()
+
+
 def test_exit_137_of_a_child_is_no_timeout(batch: Found) -> None:
     assert outcome(batch, "exit-137") == ("FAIL", "agent", 1)
 

@@ -1,6 +1,8 @@
 """What cannot run is refused before anything is created: one line, the right exit code."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -206,6 +208,24 @@ def test_what_is_no_regular_file_is_refused_and_not_waited_for(
     (line,) = result.err.splitlines()
     assert line.startswith("atesor: error: ")
     assert ".json" in line
+
+
+def test_a_command_s_output_names_packages(rootdir: Path) -> None:
+    good = "--atesor-list=good --collect-only -q -p no:hypothesispytest"
+    script = f"{sys.executable} -m pytest {good} --atesor-only=@<(echo '# from a command'; echo gron)"
+    done = subprocess.run(["bash", "-c", script], cwd=rootdir, capture_output=True, text=True, check=False)  # noqa: S607 - PATH
+    assert done.returncode == 0, done.stderr
+    assert [line for line in done.stdout.splitlines() if "::" in line] == ["packages/good.json::gron"]
+
+
+@pytest.mark.parametrize("text", ["", "\n \n# nothing\n"], ids=["empty", "comments"])
+def test_a_file_without_names_does_not_mean_all_of_them(
+    rootdir: Path, pytester: pytest.Pytester, capfd: pytest.CaptureFixture[str], text: str
+) -> None:
+    (rootdir / "names").write_text(text)
+    result = run_inside(pytester, capfd, "--atesor-list=good", "--atesor-only=@names")
+    assert result.code == 2
+    assert "has no names" in result.err
 
 
 def test_a_huge_list_is_refused_before_it_is_parsed(

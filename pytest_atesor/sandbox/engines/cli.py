@@ -143,6 +143,7 @@ class CliEngine(ABC):
             labels=labels,
             oom_killed=bool(state.get("OOMKilled")),
             was_restarted=_was_restarted(str(found.get("Created")), str(state.get("StartedAt"))),
+            pid=_find_pid(state.get("Pid"), str(found["Id"])),
         )
 
     def create(self, spec: SandboxSpec) -> None:
@@ -266,6 +267,15 @@ class CliEngine(ABC):
         if absent_is_fine and any(words in message.lower() for words in _ABSENT):
             return ""
         raise SandboxError(f"{self.name} {arguments[0]} failed: {last_line(message)}")
+
+
+def _find_pid(pid: object, container: str) -> int:
+    """Return the id of a container's first process, 0 when that is another machine's."""
+    try:
+        is_here = container in Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8")
+    except OSError:
+        return 0
+    return pid if is_here and isinstance(pid, int) else 0
 
 
 def _was_restarted(created: str, started: str) -> bool:

@@ -2,7 +2,14 @@
 
 import pytest
 
-from pytest_atesor.core.environment import Evidence, Judgement, has_route, judge_failure, parse_probe
+from pytest_atesor.core.environment import (
+    Evidence,
+    Judgement,
+    SandboxState,
+    has_route,
+    judge_failure,
+    parse_probe,
+)
 from pytest_atesor.core.outcome import Cause
 
 GIB = 1024**3
@@ -70,6 +77,24 @@ def test_without_a_network_no_source_is_to_blame(cause: Cause) -> None:
     assert judged == Judgement(Cause.ENVIRONMENT, "this machine has no network; last: cannot resolve host")
     assert judge_failure(Cause.BUILD, "x", cut_off) is None
     assert judge_failure(cause, "404", HEALTHY) is None
+
+
+BOMB = "it used up the processes of its sandbox (--atesor-slot-pids), 7 more were refused"
+
+
+@pytest.mark.parametrize("state", [SandboxState.RUNNING, SandboxState.STUCK, SandboxState.STOPPED])
+@pytest.mark.parametrize("cause", [Cause.ENVIRONMENT, None])
+def test_who_uses_up_all_processes_did_it_itself(state: SandboxState, cause: Cause | None) -> None:
+    bombed = Evidence(state=state, refused_forks=7, oom_kills=1, free_bytes=GIB)
+    assert judge_failure(cause, "cannot fork", bombed) == Judgement(Cause.BUILD, f"{BOMB}; last: cannot fork")
+    assert judge_failure(Cause.TESTS, "cannot fork", bombed) is None
+
+
+def test_an_engine_that_is_gone_outweighs_refused_processes() -> None:
+    gone = Evidence(engine_error="no daemon", state=SandboxState.ABSENT, refused_forks=7)
+    judged = judge_failure(Cause.BUILD, "cannot fork", gone)
+    assert judged is not None
+    assert judged.cause is Cause.ENVIRONMENT
 
 
 def test_counters_that_began_anew_refute_nothing() -> None:

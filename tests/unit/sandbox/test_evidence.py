@@ -7,7 +7,12 @@ import pytest
 from sandbox_fakes import FakeEngine
 
 from pytest_atesor.errors import SandboxError
-from pytest_atesor.sandbox.evidence import count_oom_kills, read_evidence, read_machine_evidence
+from pytest_atesor.sandbox.evidence import (
+    count_oom_kills,
+    count_refused_forks,
+    read_evidence,
+    read_machine_evidence,
+)
 from pytest_atesor.sandbox.interface import Absent, ExecSpec, Foreign, Present
 from pytest_atesor.sandbox.sandbox import Sandbox
 
@@ -27,11 +32,11 @@ class DeadEngine(FakeEngine):
 
 
 def test_the_kernel_s_counters_are_read_inside(tmp_path: Path) -> None:
-    engine = engine_with(ALIVE, says="printf 'oom_kill 2\\nfailcnt 5\\nfree 1000\\nfree 70\\n'")
+    engine = engine_with(ALIVE, says="printf 'oom_kill 2\\nfailcnt 5\\npids_max 3\\nfree 1000\\nfree 70\\n'")
     evidence = read_evidence(engine, "box", tmp_path)
     assert (evidence.state, evidence.oom_kills, evidence.memory_full) == ("running", 2, True)
     assert evidence.free_bytes == 70
-    assert not evidence.was_restarted
+    assert (evidence.was_restarted, evidence.refused_forks) == (False, 3)
 
 
 def test_counters_of_a_sandbox_that_was_restarted_are_marked(tmp_path: Path) -> None:
@@ -60,6 +65,25 @@ def test_a_stopped_sandbox_has_the_engine_s_word_on_memory(
 
 def test_a_sandbox_that_starts_nothing_is_stuck(tmp_path: Path) -> None:
     assert read_evidence(engine_with(ALIVE, says="exit 126"), "box", tmp_path).state == "stuck"
+
+
+TREES = {
+    "version 1": ("9:memory:/box\n8:pids:/docker/x\n0::/docker/x\n", "pids/docker/x"),
+    "version 2": ("0::/machine.slice/x.scope\n", "machine.slice/x.scope"),
+}
+
+
+@pytest.mark.parametrize(("groups", "place"), TREES.values(), ids=TREES.keys())
+def test_refused_processes_are_counted_from_outside(tmp_path: Path, groups: str, place: str) -> None:
+    process = tmp_path / "proc" / "42"
+    process.mkdir(parents=True)
+    (process / "cgroup").write_text(groups)
+    assert count_refused_forks(42, tmp_path) == 0
+    counter = tmp_path / "sys" / "fs" / "cgroup" / place
+    counter.mkdir(parents=True)
+    (counter / "pids.events").write_text("max 9\n")
+    assert count_refused_forks(42, tmp_path) == 9
+    assert count_refused_forks(0, tmp_path) == 0
 
 
 def test_a_sandbox_whose_last_processes_are_still_dying_is_asked_again(tmp_path: Path) -> None:
