@@ -1,5 +1,6 @@
 """The built-in agent in a real sandbox: trees made here, brought in from the host, real riscv64 files."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -119,6 +120,56 @@ def test_a_build_has_no_network_and_no_privilege(port: Port) -> None:
     probe = f"all:\n\t{checks}\n\t$(CC) -o x x.c\n"
     code, _, _ = port({"Makefile": probe, "x.c": _MAIN})
     assert code == 0
+
+
+def test_tests_that_fail_hang_or_forge_change_their_own_record_alone(port: Port) -> None:
+    hostile = "\tcp /bin/true hello; printf '# PASS: 5\\n# FAIL: 1\\n'; setsid sleep 1234 & exit 1\n"
+    files = {"Makefile": f"hello: hello.c\n\t$(CC) -o hello hello.c\ncheck:\n{hostile}", "hello.c": _MAIN}
+    code, result, attempt = port(files)
+    assert (code, result["verdict"]) == (0, "verified")
+    tests = result["package_tests"]
+    assert (tests["status"], tests["command"]) == ("failed", "make check")
+    assert tests["counts"] == {"passed": 5, "failed": 1, "skipped": 0}
+    (artifact,) = result["artifacts"]
+    copy = (attempt / "artifacts" / artifact["copy"]).read_bytes()
+    assert hashlib.sha256(copy).hexdigest() == artifact["sha256"]
+
+
+def test_failing_tests_are_a_failure_where_they_are_required(port: Port) -> None:
+    files = {"Makefile": "x: x.c\n\t$(CC) -o x x.c\ntest:\n\t@echo no; false\n", "x.c": _MAIN}
+    code, result, _ = port(files, "--tests", "require")
+    assert (code, result["cause"]) == (1, "tests")
+    assert "make test" in result["reason"]
+
+
+def _replay(tmp_path: Path, engine: str, recipe: Path, name: str) -> tuple[int, dict[str, Any]]:
+    again = tmp_path / name
+    again.mkdir()
+    done = subprocess.run(
+        [Path(sys.executable).with_name("atesor"), "replay", recipe, "--container", _CONTAINER],
+        env={**os.environ, "ATESOR_ATTEMPT_DIR": str(again), "ATESOR_ENGINE": engine},
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        check=False,
+        timeout=900,
+    )
+    return done.returncode, json.loads((again / "result.json").read_text())
+
+
+def test_a_recipe_is_replayed_from_an_empty_sandbox_and_refuses_another_source(
+    port: Port, tmp_path: Path, engine: str
+) -> None:
+    files = {"Makefile": "x: x.c\n\t$(CC) -o x x.c\ntest: x\n\t./x\n", "x.c": _MAIN}
+    _, first, attempt = port(files)
+    recipe = attempt / "artifacts/recipe.json"
+    select_engine(engine).remove(_CONTAINER)
+    code, result = _replay(tmp_path, engine, recipe, "again")
+    assert (code, result["verdict"], result["package_tests"]["status"]) == (0, "verified", "passed")
+    assert [one["sha256"] for one in result["artifacts"]] == [one["sha256"] for one in first["artifacts"]]
+    changed = json.loads(recipe.read_text()) | {"commit": "0" * 40, "ref": None}
+    recipe.write_text(json.dumps(changed))
+    code, result = _replay(tmp_path, engine, recipe, "changed")
+    assert (code, result["cause"]) == (1, "source")
 
 
 def test_a_term_ends_everything_soon_and_says_so(tmp_path: Path, engine: str) -> None:

@@ -149,16 +149,12 @@ def test_the_fetch_block_takes_the_archive_of_that_digest_only(tmp_path: Path, *
 def test_the_fetch_block_checks_a_git_commit_out(tmp_path: Path) -> None:
     upstream = tmp_path / "upstream"
     upstream.mkdir()
-    who = "git -c user.name=t -c user.email=t@t"
-    made = f"cd {upstream} && git init -q && touch a && git add a && {who} commit -qm x && git rev-parse HEAD"
-    commit = subprocess.run(
-        ["/bin/sh", "-c", made], capture_output=True, text=True, check=True
-    ).stdout.strip()
-    subprocess.run(
-        ["/bin/sh", "-c", f"cd {upstream} && git rm -q a && {who} commit -qm y"],
-        capture_output=True,
-        check=True,
+    who = "git -c user.name=t -c user.email=t@t commit -qm"
+    made = f"git init -q && touch a && git add a && {who} x && git rev-parse HEAD && git rm -q a && {who} y"
+    shown = subprocess.run(
+        ["/bin/sh", "-c", f"{made} >/dev/null"], cwd=upstream, capture_output=True, text=True, check=True
     )
+    commit = shown.stdout.split()[0]
     script = format_fetch(url=upstream.as_uri(), name="p", commit=commit, sha256=None, version="")
     done = _fetch(tmp_path, script)
     assert done.returncode == 0, done.stderr
