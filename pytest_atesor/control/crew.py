@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import psutil
 
 from pytest_atesor.control import watch
+from pytest_atesor.runners.birth_mark import kill_marked_by
 from pytest_atesor.runners.descendants import child_pids
 from pytest_atesor.work import takeover
 
@@ -95,7 +96,9 @@ class Crew:
 
     def discharge(self, worker: str, *, has_died: bool) -> None:
         """Take the slot of a worker that ended back; a dead one leaves its sandbox behind, so clear that."""
-        self.processes.remove(worker)
+        pid = self.processes.remove(worker)
+        if has_died and pid is not None:
+            kill_marked_by(pid)
         if has_died:
             self._gateways.pop(worker, None)
         lease = self._taken.pop(worker, None)

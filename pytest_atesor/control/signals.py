@@ -68,9 +68,10 @@ class ProcessBook:
         with contextlib.suppress(psutil.Error):
             self._processes[worker] = psutil.Process(pid)
 
-    def remove(self, worker: str) -> None:
-        """Forget a worker that ended."""
-        self._processes.pop(worker, None)
+    def remove(self, worker: str) -> int | None:
+        """Forget a worker that ended; return the process id that it had."""
+        process = self._processes.pop(worker, None)
+        return None if process is None else process.pid
 
     def kill(self, worker: str) -> None:
         """Kill one worker."""

@@ -4,6 +4,7 @@ import os
 import sys
 import xml.etree.ElementTree as ET
 
+import psutil
 import pytest
 from lab import Lab
 
@@ -123,6 +124,31 @@ def test_a_process_that_dies_before_its_first_word_is_replaced(lab: Lab, deaths:
     assert (lab.root / f"dead-{deaths - 1}").exists()
     assert run.code == 0, run.out + run.err
     assert {case["status"] for case in lab.results()["cases"]} == {"PASS"}
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def test_an_agent_does_not_outlive_its_worker_though_its_guard_is_dead(lab: Lab) -> None:
+    agent = lab.root / "agent"
+    agent.write_text(
+        "#!/bin/sh\n"
+        "echo $$ > pid\n"
+        "for guard in $(ps -o pid=,args= --ppid $PPID | awk '$2 == \"atesor-guard\" {print $1}'); do\n"
+        "    kill -9 $guard && touch guard-killed\n"
+        "done\n"
+        "kill -9 $PPID; exec sleep 600\n"
+    )
+    lab.write_list("death", {"a": "pass"})
+    run = lab.run("--atesor-list", "death", "-n1")
+    assert (lab.root / "guard-killed").exists(), "the guard lived: the test tests nothing"
+    assert run.code == 1, run.out + run.err
+    pid = int((lab.root / "pid").read_text())
+    lab.wait_until(lambda: not is_running(pid))
 
 
 STOPS = {
