@@ -129,16 +129,17 @@ def add_options(parser: pytest.Parser) -> None:
 
 
 def join_values(arguments: Sequence[str], directory: Path) -> list[str] | None:
-    """Rewrite "--atesor-x VALUE" as "--atesor-x=VALUE" when some VALUE is an existing path, else return None.
+    """Rewrite "--atesor-x VALUE" as "--atesor-x=VALUE" when some VALUE misleads pytest, else return None.
 
-    pytest looks for the rootdir before it knows our options, and takes such a value for a test path.
+    pytest looks for the rootdir before it knows our options, and takes an existing path for a test path; in
+    place of a separate @FILE it puts the lines of the file, of which the option would get the first.
     """
     flags = {option.flag for option in OPTIONS if option.kind != "flag"}
     joined: list[str] = []
     is_misleading = False
     for argument in arguments:
         if joined and joined[-1] in flags:
-            is_misleading = is_misleading or (directory / argument).exists()
+            is_misleading = is_misleading or argument.startswith("@") or (directory / argument).exists()
             joined[-1] += f"={argument}"
         else:
             joined.append(argument)

@@ -142,6 +142,7 @@ MISLEADING = {
         ["--atesor-list", "full", "--atesor-agent", "here", "x.json"],
         ["--atesor-list=full", "--atesor-agent=here", "x.json"],
     ),
+    "a file of names": (["--atesor-only", "@missing"], ["--atesor-only=@missing"]),
     "no such path": (["--atesor-list", "full"], None),
     "joined already": (["--atesor-agent=here", "here"], None),
     "another plugin's": (["--junitxml", "here"], None),
@@ -150,7 +151,7 @@ MISLEADING = {
 
 
 @pytest.mark.parametrize(("given", "joined"), MISLEADING.values(), ids=MISLEADING.keys())
-def test_values_that_pytest_takes_for_test_paths_are_joined(
+def test_values_that_mislead_pytest_are_joined(
     tmp_path: Path, given: list[str], joined: list[str] | None
 ) -> None:
     (tmp_path / "here").touch()
