@@ -196,7 +196,9 @@ def _replay(arguments: tuple[str, ...]) -> int:
 @click.option(
     "--platform", metavar="NAME", default="debian", show_default=True, help="alpine, debian or ubuntu."
 )
-@click.option("--engine", metavar="NAME", default="auto", show_default=True, help="auto, docker or podman.")
+@click.option(
+    "--engine", metavar="NAME", default="auto", show_default=True, help="auto, docker, podman or host."
+)
 @click.option("--rebuild", is_flag=True, help="Make the image again even when it is current.")
 def _setup(platform: str, engine: str, *, rebuild: bool) -> int:
     from pytest_atesor.core.plan import Platform, Target  # noqa: PLC0415 - only for this command

@@ -86,7 +86,8 @@ OPTIONS: Final = (
         name="engine",
         metavar="NAME",
         default="auto",
-        help="Container engine: auto, docker, podman, or none when the agent brings its own sandbox",
+        help="Container engine: auto, docker, podman, host (as root, without an engine), or none when "
+        "the agent brings its own sandbox",
     ),
     Option(
         name="agent",

@@ -46,7 +46,7 @@ __all__ = [
     "read_options",
 ]
 
-ENGINES: Final = ("auto", "docker", "podman", "none")
+ENGINES: Final = ("auto", "docker", "podman", "host", "none")
 
 _OPEN_FILES: Final = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 _LARGEST_NAMES_BYTES: Final = 8 * 1024 * 1024

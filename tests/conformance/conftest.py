@@ -43,7 +43,7 @@ class Workbench:
             self.engine.remove(name)
 
 
-@pytest.fixture(scope="session", params=["docker", "podman"])
+@pytest.fixture(scope="session", params=["docker", "podman", "host"])
 def workbench(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Workbench]:

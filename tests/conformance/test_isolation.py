@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_atesor.sandbox.engines.cli import CAPABILITIES
+from pytest_atesor.sandbox.engines.oci import CAPABILITIES
 from pytest_atesor.sandbox.interface import Completed
 from pytest_atesor.sandbox.sandbox import Limits, Sandbox
 

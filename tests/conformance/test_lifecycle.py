@@ -67,7 +67,8 @@ def test_opening_again_is_the_same_sandbox(workbench: "Workbench", shell: Shell)
 
 def test_a_stopped_sandbox_is_replaced(workbench: "Workbench", shell: Shell) -> None:
     sandbox = workbench.open("stopped")
-    subprocess.run([workbench.engine.name, "kill", sandbox.name], check=True, capture_output=True)
+    with pytest.raises(SandboxError):
+        shell(sandbox, "kill -TERM 1; exec sleep 60", user="root")
     assert shell(workbench.open("stopped"), "echo up").tail == b"up\n"
 
 
@@ -131,6 +132,7 @@ def foreign(workbench: "Workbench") -> Iterator[str]:
     subprocess.run([workbench.engine.name, "rm", "--force", name], check=True, capture_output=True)
 
 
+@pytest.mark.parametrize("workbench", ["docker", "podman"], indirect=True)  # host's directory is its own
 def test_somebody_elses_container_is_never_touched(workbench: "Workbench", foreign: str) -> None:
     assert workbench.engine.state(foreign) == Foreign()
     assert foreign not in workbench.engine.list_sandboxes()

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from pytest_atesor.errors import SandboxError, SetupError
+from pytest_atesor.sandbox.engines.oci import CAPABILITIES, INIT
 from pytest_atesor.sandbox.interface import (
     LABEL,
     Absent,
@@ -27,24 +28,9 @@ from pytest_atesor.sandbox.interface import (
     SandboxSpec,
 )
 
-__all__ = ["BINARY_PLATFORM", "CAPABILITIES", "CliEngine", "last_line"]
+__all__ = ["BINARY_PLATFORM", "CliEngine", "last_line"]
 
 BINARY_PLATFORM = "linux/riscv64"
-INIT = "/sbin/atesor-init"
-
-CAPABILITIES = (
-    "CHOWN",
-    "DAC_OVERRIDE",
-    "FOWNER",
-    "FSETID",
-    "KILL",
-    "SETFCAP",
-    "SETGID",
-    "SETUID",
-    "SYS_CHROOT",
-)
-"""What apt and dpkg need of root; everything else is dropped. Ordinary users in the sandbox have none."""
-
 _ABSENT = ("no such", "not known")
 _QUICK_S = 60.0
 _SLOW_S = 900.0

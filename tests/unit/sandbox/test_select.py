@@ -23,6 +23,12 @@ def test_auto_names_every_reason_when_none_answers() -> None:
         select_engine("auto", engines(docker="start it", podman="install it"))
 
 
+def test_the_machine_itself_is_asked_last() -> None:
+    three = engines(docker="is dead", podman="is absent", host=None)
+    assert select_engine("auto", three).name == "host"
+    assert select_engine("auto", engines(docker="is dead", podman=None, host=None)).name == "podman"
+
+
 def test_an_engine_asked_for_by_name_is_the_only_one_tried() -> None:
     with pytest.raises(SetupError, match=r"^is dead$"):
         select_engine("docker", engines(docker="is dead", podman=None))
