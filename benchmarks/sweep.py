@@ -27,7 +27,6 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    sizes = (SMALL, options.cases)
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         rows = {
