@@ -8,7 +8,7 @@ SUITES = ("tests.conformance", "tests.engines", "tests.e2e", "tests.cases", "tes
 
 
 def main(report: Path) -> int:
-    """Return 1 and name what is missing when one of the suites has no test in the report, or a skipped one."""
+    """Return 1 and name what is missing when a suite has no test in the report, or a skipped one."""
     cases = [
         case
         for case in ET.parse(report).iter("testcase")  # noqa: S314 - our own pytest wrote it a moment ago

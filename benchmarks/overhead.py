@@ -149,7 +149,7 @@ def prepare(root: Path) -> None:
 
 
 def make_environment(root: Path) -> dict[str, str]:
-    """Return an environment without settings of ours or of pytest, and with compiled modules as users have them.
+    """Return an environment without settings of ours or of pytest, and with compiled modules.
 
     They are kept beside the benchmark's roots, so that all of its runs share them.
     """
