@@ -95,7 +95,9 @@ class Attempts:
             candidate, progress = following, Progress(options=options)
         if not ends:
             return _out_of_attempts(candidate, progress, most)
-        best = min(ends, key=lambda one: one.outcome.exit_code != EXIT_UNVERIFIED)
+        # A later candidate that made nothing is no better than the failure of a likelier one.
+        unverified = (end for end in ends if end.outcome.exit_code == EXIT_UNVERIFIED)
+        best = next((end for end in unverified if end is ends[0] or _has_made(end)), ends[0])
         return replace(best, is_current=best is ends[-1])
 
     def _judge(
@@ -182,6 +184,10 @@ def _following(candidate: Candidate, left: Sequence[Candidate], *, failed_build:
         if not failed_build or one.directory == candidate.directory:
             return one
     return None
+
+
+def _has_made(end: Built) -> bool:
+    return end.scan is not None and bool(end.scan.products or end.scan.objects)
 
 
 def _record(step: Step, cwd: str, environment: Mapping[str, str]) -> Command:

@@ -244,6 +244,15 @@ def test_unverified_outlives_a_later_failure(run: Callable[..., tuple[Built, Fak
     assert (built.outcome.verdict, built.outcome.exit_code) == (Verdict.UNVERIFIED, 3)
 
 
+def test_a_failure_outlives_a_later_file_that_made_nothing(
+    run: Callable[..., tuple[Built, FakeSandbox]],
+) -> None:
+    failing = [(r"cmake -S", [(1, b"CMake Error: nothing anybody knows\n")])]
+    built, _ = run(failing, (_CMAKE, _MAKE), scans=(_NOTHING,))
+    assert built.outcome.exit_code == 1
+    assert built.candidate == _CMAKE
+
+
 def test_a_full_disk_is_the_environments_fault_and_ends_everything(
     run: Callable[..., tuple[Built, FakeSandbox]],
 ) -> None:
