@@ -64,7 +64,9 @@ exec "$@" </dev/null >/dev/null 2>&1 3>"/proc/self/fd/$lifeline"
 # output goes past it, as files 3 and 4. What is a pipe becomes the user's own, for /dev/stdout to open.
 _CLIENT: Final = """\
 owner=$1; shift
-for number in 1 2; do [ ! -p /proc/self/fd/$number ] || chown "$owner" /proc/self/fd/$number; done
+pipes=
+for number in 1 2; do [ ! -p /proc/self/fd/$number ] || pipes="$pipes /proc/self/fd/$number"; done
+[ -z "$pipes" ] || [ "$owner" = 0:0 ] || chown "$owner" $pipes
 exec "$@" 3>&1 4>&2
 """
 _COMMAND: Final = 'exec "$@" >&3 2>&4 3>&- 4>&-'

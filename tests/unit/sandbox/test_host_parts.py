@@ -1,0 +1,185 @@
+"""The parts of the engine-less sandbox that need neither root nor a sandbox."""
+
+import io
+import json
+import os
+import subprocess
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_atesor.errors import SandboxError, SetupError
+from pytest_atesor.sandbox.archive import ImageSettings, write_archive
+from pytest_atesor.sandbox.engines.control_group import (
+    ControlGroup,
+    end_process,
+    find_controllers,
+    read_birth,
+)
+from pytest_atesor.sandbox.engines.host import HostEngine
+from pytest_atesor.sandbox.engines.oci import CAPABILITIES, Confinement, format_config
+from pytest_atesor.sandbox.engines.store import ImageStore
+from pytest_atesor.sandbox.interface import Absent
+
+TAG = "localhost/pytest-atesor-sandbox:debian"
+
+
+def configure(**limits: int | None) -> dict[str, Any]:
+    wanted: dict[str, Any] = {"memory_bytes": None, "pids": None, "cpu_weight": None, **limits}
+    return format_config(
+        Confinement(
+            group="/pytest-atesor/x",
+            root="/images/root",
+            workspace="/a b,c",
+            environment={"PATH": "/bin"},
+            nofile=4096,
+            machine="x86_64",
+            **wanted,
+        )
+    )
+
+
+def test_the_workspace_is_the_only_directory_from_the_host() -> None:
+    mounts = configure()["mounts"]
+    assert [mount["source"] for mount in mounts if mount["source"].startswith("/")] == ["/a b,c"]
+
+
+def test_a_sandbox_has_namespaces_of_every_kind_but_users() -> None:
+    kinds = {entry["type"] for entry in configure()["linux"]["namespaces"]}
+    assert kinds == {"pid", "ipc", "uts", "mount", "network", "cgroup"}
+
+
+def test_commands_begin_without_capabilities_and_gain_none() -> None:
+    process = configure()["process"]
+    assert process["noNewPrivileges"] is True
+    assert process["capabilities"]["bounding"] == [f"CAP_{name}" for name in CAPABILITIES]
+    assert not any(
+        process["capabilities"][kind] for kind in ("permitted", "effective", "inheritable", "ambient")
+    )
+
+
+def test_limits_that_cannot_be_set_are_left_out() -> None:
+    assert configure(memory_bytes=7, pids=5, cpu_weight=3)["linux"]["resources"] == {
+        "devices": [{"allow": False, "access": "rwm"}],
+        "memory": {"limit": 7},
+        "pids": {"limit": 5},
+        "cpu": {"shares": 3},
+    }
+    assert set(configure()["linux"]["resources"]) == {"devices"}
+
+
+def pack(directory: Path, *, label: str) -> Path:
+    """Write an image archive with one file and a device; its id depends on the label."""
+    root = directory / "root.tar"
+    with tarfile.open(root, "w") as layer:
+        for name, kind in (
+            ("./dev", tarfile.DIRTYPE),
+            ("./dev/vda", tarfile.BLKTYPE),
+            ("./hello", tarfile.REGTYPE),
+        ):
+            member = tarfile.TarInfo(name)
+            member.type, member.mode = kind, 0o755
+            member.uid, member.gid = os.getuid(), os.getgid()
+            member.size = 2 if kind == tarfile.REGTYPE else 0
+            layer.addfile(member, io.BytesIO(b"hi"[: member.size]))
+    archive = directory / f"{label}.tar"
+    settings = ImageSettings(
+        tag=TAG, environment={"A": "b=c"}, labels={label: "1"}, created="2026-01-01T00:00:00Z"
+    )
+    with archive.open("wb") as target:
+        write_archive(root, target, settings)
+    return archive
+
+
+def test_an_image_is_unpacked_with_its_labels_and_without_devices(tmp_path: Path) -> None:
+    store = ImageStore(tmp_path / "host")
+    assert store.find(TAG) is None
+    store.load(pack(tmp_path, label="ours"))
+    image = store.find(TAG)
+    assert image is not None
+    assert (image.labels, image.environment) == ({"ours": "1"}, {"A": "b=c"})
+    assert (image.root / "hello").read_text() == "hi"
+    assert list((image.root / "dev").iterdir()) == []
+
+
+def test_pruning_removes_what_no_tag_means_and_nobody_uses(tmp_path: Path) -> None:
+    store = ImageStore(tmp_path / "host")
+    ids = []
+    for label in ("one", "two"):
+        store.load(pack(tmp_path, label=label))
+        found = store.find(TAG)
+        assert found is not None
+        ids.append(found.id)
+    store.prune("one", used=ids)
+    assert store.get(ids[0]) is not None
+    store.prune("somebody-elses", used=())
+    assert store.get(ids[0]) is not None
+    store.prune("one", used=())
+    assert store.get(ids[0]) is None
+    store.prune("two", used=())
+    assert store.get(ids[1]) is not None
+
+
+def test_what_is_no_image_archive_leaves_nothing(tmp_path: Path) -> None:
+    store = ImageStore(tmp_path / "host")
+    bad = tmp_path / "bad.tar"
+    for content in (b"", b"no archive at all", json.dumps([{}]).encode()):
+        bad.write_bytes(content)
+        with pytest.raises(SandboxError, match=r"bad\.tar"):
+            store.load(bad)
+    assert list((tmp_path / "host/images").iterdir()) == []
+
+
+@pytest.fixture
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen(["/bin/sleep", "600"], stdin=subprocess.DEVNULL) as process:
+        yield process
+        process.kill()
+
+
+def test_a_process_is_ended_only_when_it_is_the_one_meant(sleeper: subprocess.Popen[bytes]) -> None:
+    birth = read_birth(sleeper.pid)
+    assert birth is not None
+    end_process(sleeper.pid, birth + 1)
+    assert sleeper.poll() is None
+    end_process(sleeper.pid, birth)
+    assert read_birth(sleeper.pid) is None
+    end_process(sleeper.pid, birth)
+    assert sleeper.wait() == -9
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("pytest-atesor/x/memory.events", "low 0\noom 4\noom_kill 3\noom_group_kill 0\n"),
+        ("memory/pytest-atesor/x/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n"),
+    ],
+    ids=["v2", "v1"],
+)
+def test_the_kernels_count_of_kills_is_read_in_both_versions(tmp_path: Path, file: str, text: str) -> None:
+    group = ControlGroup("/pytest-atesor/x", tmp_path)
+    assert group.count_oom_kills() == 0
+    if not file.startswith("memory/"):
+        (tmp_path / "cgroup.controllers").write_text("cpu memory pids\n")
+    (tmp_path / file).parent.mkdir(parents=True)
+    (tmp_path / file).write_text(text)
+    assert ControlGroup("/pytest-atesor/x", tmp_path).count_oom_kills() == 3
+
+
+def test_controllers_are_found_in_both_versions(tmp_path: Path) -> None:
+    assert find_controllers(tmp_path) == frozenset()
+    (tmp_path / "pids").mkdir()
+    (tmp_path / "pids/cgroup.procs").touch()
+    assert find_controllers(tmp_path) == {"pids"}
+    (tmp_path / "cgroup.controllers").write_text("cpuset cpu memory\n")
+    assert find_controllers(tmp_path) == {"cpuset", "cpu", "memory"}
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", "", "-x"], ids=["up", "slash", "empty", "option"])
+def test_a_name_that_is_none_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(SetupError, match="bad container name"):
+        HostEngine(tmp_path).state(name)
+    assert HostEngine(tmp_path).state("fine") == Absent()
