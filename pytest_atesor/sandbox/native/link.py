@@ -91,6 +91,8 @@ class Link:
             return
         os.write(self._wake, b"x")
         thread.join()
+        if self.connection.control is not None:  # a client that had to be killed leaves its socket
+            self.connection.control.unlink(missing_ok=True)
         os.close(self._wake)
         os.close(self._closing)
 
