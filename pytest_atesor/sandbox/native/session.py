@@ -25,7 +25,7 @@ __all__ = ["Session", "clear_stale", "make_directory", "make_owner", "read_sessi
 
 _FILE: Final = "session.json"
 _PREFIX: Final = "atesor-native-"
-_LONGEST_SOCKET: Final = 80  # of the 107 bytes that the kernel has room for; ssh adds some
+_LONGEST_PARENT: Final = 55  # of the 107 bytes that the kernel has for a socket; ssh adds some of its own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +113,7 @@ def make_directory(environ: Mapping[str, str]) -> Iterator[Path]:
     Raises SetupError when it cannot be made.
     """
     runtime = environ.get("XDG_RUNTIME_DIR", "")
-    parent = Path(runtime) if runtime.startswith("/") and len(runtime) < _LONGEST_SOCKET - 40 else None
+    parent = Path(runtime) if runtime.startswith("/") and len(runtime) <= _LONGEST_PARENT else None
     base = parent if parent is not None and parent.is_dir() else Path(tempfile.gettempdir())
     clear_stale(base)
     try:

@@ -1,0 +1,89 @@
+"""What the processes of a native batch share, and what a killed batch leaves of it."""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pytest_atesor.errors import SetupError
+from pytest_atesor.sandbox.native.session import (
+    Session,
+    clear_stale,
+    make_directory,
+    make_owner,
+    read_session,
+)
+
+
+@pytest.fixture
+def runtime() -> Iterator[Path]:
+    """A directory with a short name, as the user's runtime directory is."""
+    with tempfile.TemporaryDirectory(prefix="run-") as directory:
+        yield Path(directory)
+
+
+def make_session(directory: Path) -> Session:
+    return Session(
+        directory=str(directory),
+        host="board",
+        config=None,
+        token="t",  # noqa: S106 - a mark, no secret
+        owner="0a1b2c3d",
+        work="/home/me/pytest-atesor",
+        image="localhost/x:debian",
+        image_id="abc",
+        podman="5.4.2",
+        is_rootless=True,
+        options=("--ulimit", "nofile=1:1"),
+        unenforced=("memory",),
+    )
+
+
+def test_a_session_is_read_as_it_was_written(tmp_path: Path) -> None:
+    session = make_session(tmp_path)
+    session.write()
+    assert read_session(str(tmp_path)) == session
+
+
+def test_trips_and_losses_are_counted_by_all_processes(tmp_path: Path) -> None:
+    mine, other = make_session(tmp_path), make_session(tmp_path)
+    mine.connection.count()
+    other.connection.count()
+    other.note_loss()
+    assert (mine.trips, mine.losses) == (2, 1)
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"host": "x"}'], ids=["empty", "list", "half"])
+def test_what_is_no_session_is_refused_in_one_line(tmp_path: Path, text: str) -> None:
+    (tmp_path / "session.json").write_text(text, encoding="utf-8")
+    with pytest.raises(SetupError, match="is no session of a native batch"):
+        read_session(str(tmp_path))
+
+
+def test_the_directory_is_private_and_goes_with_the_batch(runtime: Path) -> None:
+    with make_directory({"XDG_RUNTIME_DIR": str(runtime)}) as directory:
+        assert directory.stat().st_mode & 0o077 == 0
+    assert not directory.exists()
+
+
+def test_what_a_killed_batch_left_goes_and_what_a_living_one_has_stays(runtime: Path) -> None:
+    left = runtime / "atesor-native-dead"
+    left.mkdir()
+    (left / "lock").touch()
+    with make_directory({"XDG_RUNTIME_DIR": str(runtime)}) as living:
+        assert not left.exists()
+        clear_stale(living.parent)
+        assert living.exists()
+
+
+def test_owners_differ_by_user_machine_and_state(tmp_path: Path) -> None:
+    assert (
+        len({
+            make_owner(tmp_path, "a", "x"),
+            make_owner(tmp_path, "b", "x"),
+            make_owner(tmp_path, "a", "y"),
+            make_owner(tmp_path / "z", "a", "x"),
+        })
+        == 4
+    )
