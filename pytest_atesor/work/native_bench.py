@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_atesor.core.environment import Evidence, SandboxState, SandboxState
+from pytest_atesor.core.environment import Evidence, SandboxState
 from pytest_atesor.sandbox.native.hold import native_engine
 from pytest_atesor.work.bench import SandboxBench
 
