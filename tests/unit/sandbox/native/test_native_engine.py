@@ -1,0 +1,120 @@
+"""Podman at the other end of a real ssh, here with this machine in the place of the board."""
+
+import contextlib
+import io
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from pytest_atesor.core.plan import Platform
+from pytest_atesor.errors import SandboxError, SetupError
+from pytest_atesor.sandbox.engines.podman import PodmanEngine
+from pytest_atesor.sandbox.image import ensure_image
+from pytest_atesor.sandbox.interface import Absent, ExecSpec, Present
+from pytest_atesor.sandbox.native.engine import NativeEngine
+from pytest_atesor.sandbox.native.files import MirroredSandbox
+from pytest_atesor.sandbox.native.hold import NativeHold
+from pytest_atesor.sandbox.sandbox import Limits, open_sandbox
+from pytest_atesor.sandbox.slots import state_directory
+from pytest_atesor.work.bench import LEASE_LABEL
+
+if TYPE_CHECKING:
+    from conftest import Server
+
+pytestmark = pytest.mark.engine
+
+NAME = "atesor-native-test"
+SMALL = Limits(memory_bytes=512 * 1024**2, pids=1024)
+MOST_TRIPS = 6
+
+
+@pytest.fixture
+def hold(server: "Server", tmp_path: Path) -> Iterator[NativeHold]:
+    try:
+        PodmanEngine().probe()
+    except SetupError as error:
+        pytest.skip(f"no podman here: {error}")
+    image = ensure_image(PodmanEngine(), Platform.DEBIAN, state=state_directory(os.environ), progress=print)
+    environ = {**server.environ, "ATESOR_NATIVE_IMAGE": image}
+    with NativeHold(environ, Platform.DEBIAN, state=tmp_path / "state", say=print) as held:
+        yield held
+
+
+def open_there(engine: NativeEngine, state: Path) -> MirroredSandbox:
+    labels = {LEASE_LABEL: str(state)}
+    open_sandbox(
+        engine, NAME, image=engine.session.image, state=state, limits=SMALL, reset=True, labels=labels
+    )
+    mirror = state / "mirror"
+    mirror.mkdir(parents=True, exist_ok=True)
+    return MirroredSandbox(engine, NAME, mirror)
+
+
+def run(sandbox: MirroredSandbox, script: str, timeout_s: float = 60.0) -> tuple[int, str]:
+    done = sandbox.run(ExecSpec(argv=["sh", "-c", script]), timeout_s=timeout_s)
+    return done.exit_code, done.tail.decode()
+
+
+def test_a_case_needs_few_round_trips_and_its_files_come_and_go(hold: NativeHold, tmp_path: Path) -> None:
+    engine = hold.engine
+    engine.remove(NAME)
+    open_there(engine, tmp_path)  # the first case of a slot makes its place there
+    engine.remove(NAME)
+    before = engine.session.trips
+    sandbox = open_there(engine, tmp_path)
+    incoming = tmp_path / "mirror" / "incoming-1"
+    incoming.mkdir()
+    (incoming / "word").write_text("handed in", encoding="utf-8")
+    script = "cat incoming-1/word; id -un; cd src; mkdir a; echo x > a/f; ln -s /etc/passwd a/l; mkfifo p"
+    assert run(sandbox, script) == (0, "handed inbuilder\n")
+    sandbox.bring(("src", "stage"))
+    mirror = tmp_path / "mirror" / "src"
+    assert sorted(str(one.relative_to(mirror)) for one in mirror.rglob("*")) == ["a", "a/f", "a/l"]
+    assert (mirror / "a/l").is_symlink()
+    sandbox.bring(("stage",))
+    engine.remove(NAME)
+    build = 2  # the files handed in, and the command
+    assert engine.session.trips - before - build <= MOST_TRIPS
+    workspace = Path(engine.workspace(NAME))
+    assert [one.name for one in workspace.iterdir()] == ["cache"]
+
+
+def test_sshs_own_exit_code_is_never_a_commands(hold: NativeHold, tmp_path: Path) -> None:
+    sandbox = open_there(hold.engine, tmp_path)
+    assert run(sandbox, "exit 255") == (254, "")
+    assert run(sandbox, "exit 7") == (7, "")
+
+
+def test_a_lost_connection_is_the_sandboxs_failure_and_nothing_stays(
+    hold: NativeHold, tmp_path: Path
+) -> None:
+    engine = hold.engine
+    sandbox = open_there(engine, tmp_path)
+    client = next(one for one in psutil.Process().children() if "ControlMaster=yes" in one.cmdline())
+
+    class KillsAtTheFirstWord(io.BytesIO):
+        def write(self, data: "bytes | bytearray | memoryview") -> int:  # type: ignore[override]  # the stub's buffer type needs Python 3.12
+            with contextlib.suppress(psutil.NoSuchProcess):
+                client.kill()
+            return super().write(data)
+
+    command = ExecSpec(argv=["sh", "-c", "echo running; exec sleep 600"])
+    with pytest.raises(SandboxError, match="connection was lost"):
+        sandbox.run(command, timeout_s=120, sink=KillsAtTheFirstWord())
+
+
+def test_the_end_of_the_hold_removes_what_the_batch_left(
+    server: "Server", hold: NativeHold, tmp_path: Path
+) -> None:
+    open_there(hold.engine, tmp_path)
+    there = f"{NAME}.{hold.engine.session.owner}"
+    assert isinstance(hold.engine.state(NAME), Present)
+    assert NAME in hold.engine.list_sandboxes()
+    hold.close()
+    assert PodmanEngine().state(there) == Absent()
+    assert shutil.which("ssh") == str(server.directory / "bin/ssh")
