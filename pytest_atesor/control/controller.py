@@ -191,8 +191,9 @@ class Controller:
         if exitstatus != pytest.ExitCode.INTERNAL_ERROR:
             session.exitstatus = code
 
+    # pytest takes a method for a hook only when its name begins with pytest_, whatever the specname.
     @pytest.hookimpl(trylast=True, specname="pytest_sessionfinish")
-    def keep_last_failed(self) -> None:
+    def pytest_sessionfinish_last(self) -> None:
         """Keep the ``--lf`` mark of cases that failed before and have no new outcome."""
         cache = getattr(self._config, "cache", None)
         if cache is None:

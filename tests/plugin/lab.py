@@ -39,6 +39,7 @@ case "$verb" in
     unverified) finish 3 ;;
     fail) echo "building"; echo "error: no rule to make target" >&2; finish 1 ;;
     slow) sleep 0.5; finish 0 ;;
+    slow-fail) sleep 0.5; echo "error: no rule to make target" >&2; finish 1 ;;
     hang) exec sleep 300 ;;
     stubborn) trap '' TERM; while :; do sleep 0.05; done ;;
     strange) printf '\033[31mred\033[0m \000 nul \200 byte\nerror: \033]0;title\007bad\n'; finish 1 ;;

@@ -115,8 +115,10 @@ def test_a_killed_controller_leaves_no_agent(lab: Lab) -> None:
     lab.wait_until(record.exists)
 
 
-def test_interrupted_cases_stay_in_last_failed(lab: Lab) -> None:
-    lab.write_list("sig", {"one": "fail", "two": "fail"})
+@pytest.mark.parametrize("order", [("one", "two"), ("two", "one")], ids=["then none", "after another"])
+def test_interrupted_cases_stay_in_last_failed(lab: Lab, order: tuple[str, str]) -> None:
+    longest, other = order
+    lab.write_list("sig", {longest: "slow-fail", other: "fail"})
     assert lab.run("--atesor-list", "sig").code == 1
     lab.write_list("sig", {"one": "hang", "two": "fail"})
     process = lab.start("--atesor-list", "sig", "--lf")
@@ -124,5 +126,4 @@ def test_interrupted_cases_stay_in_last_failed(lab: Lab) -> None:
     process.send_signal(signal.SIGINT)
     finish(process)
     again = lab.run("--atesor-list", "sig", "--lf", "--collect-only", "-q")
-    # The longer one of the first run stands first, and both took as long.
     assert sorted(again.lines[:2]) == ["packages/sig.json::one", "packages/sig.json::two"]
