@@ -17,7 +17,7 @@ import resource
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import ClassVar, Final, Self, final
 
 __all__ = ["LIMIT_LABEL", "BirthMark", "kill_marked_by"]
@@ -35,6 +35,8 @@ _DEFAULT: Final = 2
 _PF_MCE_PROCESS: Final = 0x80  # in the flags of /proc/PID/stat: the thread has a policy of its own
 _TIME_BITS: Final = 40
 _ROUNDS: Final = 5
+_REAP_S: Final = 1.0
+_REAP_LOOK_S: Final = 0.005
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 
 
@@ -82,23 +84,39 @@ class BirthMark:
             return _has_policy(pid) is self._is_late
         return number is not None and number >> _TIME_BITS not in {0, os.getpid()} and number != _own_number()
 
+    def kill_all(self) -> None:
+        """Kill everything that carries the mark, and reap what of it is our child."""
+        _kill_where(lambda pid: _read_number(pid) == self.number and _has_policy(pid) is self._is_late)
+
 
 def kill_marked_by(pid: int) -> None:
     """Kill every process that a harness with that process id marked, and that outlived it.
 
     The second net behind the guard, which may have been killed before its harness was.
     """
+    _kill_where(lambda one: (_read_number(one) or 0) >> _TIME_BITS == pid)
+
+
+def _kill_where(is_meant: Callable[[int], bool]) -> None:
+    """Kill and reap what is meant until nothing of it is left, in a few rounds: it may fork meanwhile."""
     for _ in range(_ROUNDS):
-        found = [
-            int(name)
-            for name in os.listdir("/proc")  # noqa: PTH208 - Path costs ten times as much
-            if name.isdecimal() and (_read_number(int(name)) or 0) >> _TIME_BITS == pid
-        ]
+        names = os.listdir("/proc")  # noqa: PTH208 - Path costs ten times as much
+        found = [int(name) for name in names if name.isdecimal() and is_meant(int(name))]
         for one in found:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(one, signal.SIGKILL)
+        for one in found:
+            with contextlib.suppress(ChildProcessError):  # somebody else's child, who will reap it
+                _reap(one)
         if not found:
             return
+
+
+def _reap(pid: int) -> None:
+    """Wait for a killed child, at most a second: one in an uninterruptible wait may never die."""
+    give_up = time.monotonic() + _REAP_S
+    while os.waitpid(pid, os.WNOHANG) == (0, 0) and time.monotonic() < give_up:
+        time.sleep(_REAP_LOOK_S)
 
 
 def _set_policy(policy: int) -> None:

@@ -14,7 +14,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto, unique
 from pathlib import Path
@@ -79,10 +79,20 @@ def run_child(spec: ChildSpec, *, stop: StopSignal) -> ChildEnd:
         mark = BirthMark()
         protect = stack.enter_context(guarding(mark.number))
         try:
-            attendance = _Attendance(spec, stop, log, mark)
-        except (OSError, ValueError) as error:
-            return _finish(log, start_error=_describe(error, spec))
-        stack.callback(attendance.close)
+            return _run_marked(spec, stop, log, mark, protect)
+        except BaseException:  # out of a signal handler, perhaps before anybody knew of the child
+            mark.kill_all()
+            raise
+
+
+def _run_marked(
+    spec: ChildSpec, stop: StopSignal, log: CappedLog, mark: BirthMark, protect: Callable[[int], None]
+) -> ChildEnd:
+    try:
+        attendance = _Attendance(spec, stop, log, mark)
+    except (OSError, ValueError) as error:
+        return _finish(log, start_error=_describe(error, spec))
+    with contextlib.closing(attendance):
         protect(attendance.child)
         attendance.run()
         return attendance.finish()
