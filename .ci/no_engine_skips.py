@@ -1,10 +1,17 @@
-"""Fail when a test that needs an engine or a browser was skipped: ``no_engine_skips.py junit.xml``."""
+"""Fail when a test that needs an engine, an ssh server or a browser was skipped: ``no_engine_skips.py junit.xml``."""
 
 import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
-SUITES = ("tests.conformance", "tests.engines", "tests.e2e", "tests.cases", "tests.browser")
+SUITES = (
+    "tests.conformance",
+    "tests.engines",
+    "tests.e2e",
+    "tests.cases",
+    "tests.browser",
+    "tests.unit.sandbox.native",
+)
 
 
 def main(report: Path) -> int:
