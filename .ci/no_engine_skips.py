@@ -1,4 +1,4 @@
-"""Fail when a test that needs an engine, an ssh server or a browser was skipped: ``no_engine_skips.py junit.xml``."""
+"""Fail when a test of an engine, an ssh server or a browser was skipped: ``no_engine_skips.py junit.xml``."""
 
 import sys
 import xml.etree.ElementTree as ET
