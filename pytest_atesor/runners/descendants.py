@@ -24,6 +24,7 @@ __all__ = ["Family", "adopting_orphans", "child_pids", "name_process", "signal_o
 
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _PR_GET_CHILD_SUBREAPER: Final = 37
+_LOOKS: Final = 100
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 
 
@@ -93,16 +94,25 @@ class Family:
 
     def reap(self) -> frozenset[int]:
         """Reap the orphans of this family that ended; return those that live. The child is left alone."""
+        for _ in range(_LOOKS):  # bounded for fork bombs: what keeps making orphans is alive and returned
+            living, reaped = self._reap_once()
+            if not reaped:
+                break  # else: one that died after the look at our children left its own to us
+        return living
+
+    def _reap_once(self) -> tuple[frozenset[int], bool]:
+        """Return the orphans that live, and whether any was reaped."""
         present = child_pids()
         self._before &= present  # the number of one that ended may come back as one of ours
         self._ours &= present
-        living: set[int] = set()
-        for pid in present - self._before - {self._leader}:
-            if pid in self._ours or self._is_ours(pid):
-                self._ours.add(pid)
-                if not _reap(pid):
-                    living.add(pid)
-        return frozenset(living)
+        orphans = [
+            pid
+            for pid in present - self._before - {self._leader}
+            if pid in self._ours or self._is_ours(pid)
+        ]
+        self._ours.update(orphans)
+        living = frozenset(pid for pid in orphans if not _reap(pid))
+        return living, len(living) < len(orphans)
 
     def _is_ours(self, pid: int) -> bool:
         try:

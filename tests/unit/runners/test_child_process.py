@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from pytest_atesor.core.child_end import ChildEnd
+from pytest_atesor.runners.descendants import child_pids
 from pytest_atesor.runners.process import ChildSpec, run_child
 from pytest_atesor.runners.stop import KILL_NOW, TERMINATE, StopFlag
 
@@ -175,6 +176,14 @@ def test_nothing_of_a_tree_survives_its_deadline(
     assert time.monotonic() - started < 2 * PROMPT_S
     assert len((tmp_path / "pids").read_text().split()) == count
     assert_gone(tmp_path / "pids")
+
+
+def test_what_falls_to_us_while_its_parent_is_reaped_is_reaped_too(run_script: RunScript) -> None:
+    # Twenty trees die at once: between a look at our children and the reaping some more always die.
+    forest = "for tree in {1..20}; do (setsid bash -c 'sleep 600 & sleep 600 & wait' &); done; sleep 0.05"
+    for _ in range(15):
+        assert run_script(forest).exit_code == 0
+        assert [pid for pid in child_pids() if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE] == []
 
 
 def test_orphans_that_obey_term_end_the_grace_early(run_script: RunScript, started: float) -> None:
