@@ -66,6 +66,7 @@ def main() -> int:
     sizes = [int(text) for text in options.cases.split(",")] + [LARGE] * options.large
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
+        run_batch(root / "warm-up", 1, options.workers)  # compiles the modules
         bare_ms = measure_bare()
         ours = [run_batch(root / f"ours-{size}", size, options.workers) for size in sizes]
         stock = [run_stock(root / f"stock-{size}", size, options.workers) for size in sizes]

@@ -29,6 +29,7 @@ def main() -> int:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
+        run(root / "warm-up", "sweep", 1, options.workers)  # compiles the modules
         rows = {
             kind: [
                 run(root / f"{kind}-{size}", kind, size, options.workers) for size in (SMALL, options.cases)

@@ -8,6 +8,7 @@ a limited number of nodes. Dates stay text.
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final, Never
 
 import yaml
@@ -48,8 +49,12 @@ class Document:
     marks: Mapping[JsonPath, Mark] = field(default_factory=dict)
 
 
+@lru_cache(maxsize=1)  # one input is asked what it is, by several, before it is planned
 def parse_document(text: str | bytes, where: str) -> Document:
-    """Return the document in ``text``: JSON when ``where`` ends in .json, else YAML. Raises BadInputError."""
+    """Return the document in ``text``: JSON when ``where`` ends in .json, else YAML. Raises BadInputError.
+
+    The document is shared between callers; nobody changes its values.
+    """
     if where.lower().endswith(".json"):
         return Document(value=parse_json(text, where))
     return parse_yaml(text, where)
