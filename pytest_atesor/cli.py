@@ -199,8 +199,11 @@ def _replay(arguments: tuple[str, ...]) -> int:
 @click.option(
     "--engine", metavar="NAME", default="auto", show_default=True, help="auto, docker, podman or host."
 )
+@click.option(
+    "--no-acceleration", is_flag=True, help="The plain image, for batches with --atesor-no-acceleration."
+)
 @click.option("--rebuild", is_flag=True, help="Make the image again even when it is current.")
-def _setup(platform: str, engine: str, *, rebuild: bool) -> int:
+def _setup(platform: str, engine: str, *, no_acceleration: bool, rebuild: bool) -> int:
     from pytest_atesor.core.plan import Platform, Target  # noqa: PLC0415 - only for this command
     from pytest_atesor.sandbox.image import ensure_image  # noqa: PLC0415 - the same
     from pytest_atesor.sandbox.preflight import run_preflight  # noqa: PLC0415 - the same
@@ -213,8 +216,16 @@ def _setup(platform: str, engine: str, *, rebuild: bool) -> int:
         raise UsageError(f"unknown engine {engine!r}; use one of: {', '.join(ENGINES[:-1])}")
     state = state_directory(os.environ)
     chosen = select_engine(engine)
-    run_preflight(chosen, Platform(platform), Target.QEMU, state=state)
-    image = ensure_image(chosen, Platform(platform), state=state, progress=click.echo, rebuild=rebuild)
+    accelerated = not no_acceleration
+    run_preflight(chosen, Platform(platform), Target.QEMU, state=state, accelerated=accelerated)
+    image = ensure_image(
+        chosen,
+        Platform(platform),
+        state=state,
+        progress=click.echo,
+        rebuild=rebuild,
+        accelerated=accelerated,
+    )
     click.echo(f"{chosen.name} has the image {image}")
     return 0
 

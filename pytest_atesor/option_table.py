@@ -94,6 +94,11 @@ OPTIONS: Final = (
         metavar="CMD",
         help="Program that ports one package, in place of the built-in one; same flags, same exit codes",
     ),
+    Option(
+        name="no-acceleration",
+        kind="flag",
+        help="Sandboxes of the plain image: every tool in them is emulated, about ten times slower",
+    ),
     Option(name="package", kind="flag", help="Ask every agent to package what it built"),
     Option(name="shard-index", metavar="I", help="Run only shard I, counted from 0; needs the total"),
     Option(name="shard-total", metavar="N", help="Cut the list into N contiguous shards; 1: no sharding"),

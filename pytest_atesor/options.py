@@ -67,6 +67,7 @@ class Options:
     platform: Platform
     target: Target
     engine: str
+    is_accelerated: bool
     agent: tuple[str, ...] | None
     package: bool
     shard: Shard | None
@@ -230,6 +231,7 @@ def read_options(config: pytest.Config, environ: Mapping[str, str]) -> Options:
         platform=Platform(_parse_choice(values["platform"], "platform", list(Platform))),
         target=Target(_parse_choice(values["target"], "target", list(Target))),
         engine=_parse_choice(values["engine"], "engine", ENGINES),
+        is_accelerated=not any(_parse_flag(value) for value in values["no-acceleration"]),
         agent=_parse_command(values["agent"]),
         package=any(_parse_flag(value) for value in values["package"]),
         shard=shard,

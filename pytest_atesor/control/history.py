@@ -47,6 +47,8 @@ class History:
     def __init__(self, state: Path, plan: Plan) -> None:
         agent = plan.settings.get("agent")
         command = shlex.join(map(str, agent)) if isinstance(agent, list) else "built-in"
+        # ten times as long says nothing of how long it takes otherwise
+        command += " (no acceleration)" if plan.settings.get("no_acceleration") is True else ""
         self._plan = plan
         self._setting = Setting(platform=plan.platform.value, target=plan.target.value, agent=command)
         digest = hashlib.sha256(command.encode()).hexdigest()[:12]

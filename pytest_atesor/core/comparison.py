@@ -162,6 +162,8 @@ def _describe(plan: Plan) -> Mapping[str, Json]:
         "platform": plan.platform.value,
         "target": plan.target.value,
         "image": plan.settings.get("image"),
+        # a batch that was only planned has no image yet
+        "plain image": plan.settings.get("no_acceleration") is True,
         "agent": plan.settings.get("agent"),
     }
 

@@ -52,6 +52,7 @@ def plan_input(
         raise UsageError("case names and a shard exclude each other; drop the names, or the shard")
     settings: dict[str, Json] = {
         "engine": options.engine,
+        "no_acceleration": not options.is_accelerated,
         "agent": list(options.agent) if options.agent is not None else None,
         "package": options.package,
         "workers": max(1, workers),

@@ -310,10 +310,11 @@ def _prepare_engine(draft: Draft, state: Path, settings: dict[str, Json]) -> Eng
 
     plan = draft.plan
     engine = select_engine(draft.options.engine)
-    info = run_preflight(engine, plan.platform, plan.target, state=state)
+    accelerated = draft.options.is_accelerated
+    info = run_preflight(engine, plan.platform, plan.target, state=state, accelerated=accelerated)
     if info.unenforced:
         _show_progress(f"warning: {engine.name} cannot enforce here: {', '.join(info.unenforced)}")
-    image = ensure_image(engine, plan.platform, state=state, progress=_show_progress)
+    image = ensure_image(engine, plan.platform, state=state, progress=_show_progress, accelerated=accelerated)
     limits = draft.options.limits
     memory = limits.memory_bytes or share_memory(psutil.virtual_memory().total, draft.workers)
     settings.update(engine=engine.name, engine_version=info.version, image=image, memory_bytes=memory)

@@ -93,6 +93,7 @@ def freeze_options(options: Options, plan: Plan, wish: ReopenOptions, rootdir: P
         platform=plan.platform,
         target=plan.target,
         engine=options.engine if engine == "auto" else engine,  # a batch that was only planned left it open
+        is_accelerated=plan.settings.get("no_acceleration") is not True,
         agent=tuple(agent) if agent is not None else None,
         package=plan.settings.get("package") is True,
         shard=None,
@@ -103,6 +104,7 @@ def freeze_options(options: Options, plan: Plan, wish: ReopenOptions, rootdir: P
         "platform": (options.platform.value, frozen.platform.value),
         "target": (options.target.value, frozen.target.value),
         "engine": (frozen.engine if options.engine == "auto" else options.engine, frozen.engine),
+        "no-acceleration": (not options.is_accelerated, not frozen.is_accelerated),
         "agent": (list(options.agent or ()), list(frozen.agent or ())),
         "package": (options.package, frozen.package),
     }

@@ -131,7 +131,13 @@ def _open(settings: Settings, environ: Mapping[str, str], phases: Phases) -> "Pl
     with phases.phase("sandbox", settings.container):
         state = state_directory(environ)
         engine = select_engine(settings.engine)
-        image = ensure_image(engine, settings.platform, state=state, progress=phases.say)
+        image = ensure_image(
+            engine,
+            settings.platform,
+            state=state,
+            progress=phases.say,
+            accelerated=settings.is_accelerated,
+        )
         sandbox = open_sandbox(
             engine, settings.container, image=image, state=state, reset=settings.attempt_directory is None
         )
@@ -161,6 +167,7 @@ def _finish(settings: Settings, run: "Run", phases: Phases, kept: Path | None) -
         metrics=run.metrics,
         notes=tuple(run.notes),
         package_tests=run.package_tests,
+        native_tools=run.native_tools,
         documents=_documents(run),
     )
     try:

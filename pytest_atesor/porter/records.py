@@ -16,6 +16,7 @@ from pytest_atesor.porter.scan import digest_natives, scan_tree
 from pytest_atesor.porter.settings import Settings
 from pytest_atesor.porter.shell import Shell
 from pytest_atesor.porter.sources.interface import Fetched, SourceError
+from pytest_atesor.porter.tools import read_native_tools
 from pytest_atesor.porter.tree import read_tree
 from pytest_atesor.porter.trial import Trial, keep_products, run_package_tests
 from pytest_atesor.porter.verdict import decide_verdict, failed
@@ -128,6 +129,7 @@ def _carry_out(recipe: Recipe, shell: Shell, run: Run, phases: Phases) -> bool:
         if not is_done:
             break
     shell.end_builders()
+    run.native_tools = read_native_tools(shell)
     return is_done
 
 

@@ -48,6 +48,7 @@ class Report:
     metrics: Mapping[str, object] = field(default_factory=dict)
     notes: Sequence[str] = ()
     package_tests: "SuiteResult | None" = None
+    native_tools: Mapping[str, str] = field(default_factory=dict)
     documents: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -69,6 +70,10 @@ def format_result(report: Report) -> str:
         ],
         "artifacts": [_artifact(one, report.copies) for one in report.artifacts[:_MOST_LISTED]],
         "package_tests": _package_tests(report.package_tests) if report.package_tests else None,
+        "native_tools": {
+            sanitize_line(name, 100): sanitize_line(version, 100)
+            for name, version in report.native_tools.items()
+        },
         "metrics": dict(report.metrics),
         "notes": notes[:1000],
     }

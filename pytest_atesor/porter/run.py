@@ -88,6 +88,7 @@ class Run:
     recipe: "Recipe | None" = None
     patch: str = ""
     package_tests: "SuiteResult | None" = None
+    native_tools: Mapping[str, str] = field(default_factory=dict)
     kept_bytes: int = 0
 
 
@@ -186,6 +187,7 @@ def _build(settings: Settings, place: Place, shell: Shell, run: Run, phases: Pha
     from pytest_atesor.porter.repair import Package  # noqa: PLC0415 - the same
     from pytest_atesor.porter.scan import Scan, digest_natives, scan_tree  # noqa: PLC0415 - the same
     from pytest_atesor.porter.spoken import build_file_words  # noqa: PLC0415 - the same
+    from pytest_atesor.porter.tools import read_native_tools  # noqa: PLC0415 - the same
 
     name = work.fetched.name
     before = digest_natives(work.tree)
@@ -221,6 +223,7 @@ def _build(settings: Settings, place: Place, shell: Shell, run: Run, phases: Pha
     run.outcome = built.outcome
     run.build_system = built.candidate.builder if built.candidate else None
     run.notes.extend(f"fix: {one}" for one in built.options.fixes)
+    run.native_tools = read_native_tools(shell)
     run.metrics.update(
         attempts=built.attempts, jobs=work.jobs, packages=dict(sorted(installer.installed.items()))
     )

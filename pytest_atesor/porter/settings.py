@@ -14,6 +14,8 @@ from pytest_atesor.errors import UsageError
 __all__ = ["PackageTesting", "Settings", "read_settings"]
 
 _ENGINES = ("auto", "docker", "podman", "host")
+_ON = ("1", "true", "yes", "on")
+_FLAG = ("0", "false", "no", "off", *_ON)
 
 
 @unique
@@ -41,6 +43,7 @@ class Settings:
     attempt_directory: Path | None
     kill_at: float | None
     tests: PackageTesting = PackageTesting.RUN
+    is_accelerated: bool = True
 
 
 def read_settings(
@@ -68,6 +71,7 @@ def read_settings(
         attempt_directory=Path(directory) if directory else None,
         kill_at=_epoch(environ.get("ATESOR_RUN_DEADLINE", "")),
         tests=PackageTesting(given.tests),
+        is_accelerated=not given.no_acceleration,
     )
 
 
@@ -117,6 +121,12 @@ def _parser(environ: Mapping[str, str], program: str) -> argparse.ArgumentParser
         choices=_ENGINES,
         default=_choice(environ, "ATESOR_ENGINE", _ENGINES, "auto"),
         help="default: auto",
+    )
+    parser.add_argument(
+        "--no-acceleration",
+        action="store_true",
+        default=_choice(environ, "ATESOR_NO_ACCELERATION", _FLAG, "0") in _ON,
+        help="build in the plain image, all emulated (default: ATESOR_NO_ACCELERATION, 1 or 0)",
     )
     parser.add_argument(
         "--package", action="store_true", help="write a zip of the products under workspace/packages/"

@@ -17,9 +17,12 @@ _NEEDED_FOR_CASES = 2 * _GB
 _NEEDED_FOR_IMAGE = 8 * _GB
 
 
-def run_preflight(engine: Engine, platform: Platform, target: Target, *, state: Path) -> EngineInfo:
+def run_preflight(
+    engine: Engine, platform: Platform, target: Target, *, state: Path, accelerated: bool = True
+) -> EngineInfo:
     """Check engine, emulation and space; return what the engine says of itself.
 
+    Without the platform's image, ``accelerated`` or plain, there must be room to make it.
     Raises SetupError with one line that names the fix.
     """
     info = engine.probe()
@@ -36,7 +39,7 @@ def run_preflight(engine: Engine, platform: Platform, target: Target, *, state: 
         raise SetupError(
             f"the state directory {state} cannot be made ({error}); set ATESOR_STATE_DIR"
         ) from error
-    has_image = engine.image_labels(recipe.image_name(platform)) is not None
+    has_image = engine.image_labels(recipe.image_name(platform, accelerated=accelerated)) is not None
     needed = _NEEDED_FOR_CASES if has_image else _NEEDED_FOR_IMAGE
     check_space(state, needed, "set ATESOR_STATE_DIR to a larger disk")
     if info.storage is not None:

@@ -222,6 +222,7 @@ class Worker:
             agent=_read_agent(settings),
             stop=self.stop,
             package=settings.get("package") is True,
+            is_accelerated=settings.get("no_acceleration") is not True,
         )
         return runner.run(case, context)
 

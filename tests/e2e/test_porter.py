@@ -78,6 +78,8 @@ def test_a_program_is_verified_and_its_file_is_riscv64(port: Port) -> None:
     assert (code, result["verdict"], result["build_system"]) == (0, "verified", "make")
     (artifact,) = result["artifacts"]
     assert (artifact["type"], artifact["abi"]) == ("executable", "lp64d")
+    assert result["native_tools"]["make"] > "4"
+    assert any(name.startswith("gcc-") for name in result["native_tools"])
     copy = attempt / "artifacts" / artifact["copy"]
     if _READELF:
         shown = subprocess.run([_READELF, "-h", copy], capture_output=True, text=True, check=True).stdout

@@ -163,6 +163,29 @@ def test_a_package_list_batch_goes_on_with_its_own_settings(lab: Lab) -> None:
     assert run.out.splitlines()[0] == "packages/two.json::gron"
 
 
+def test_a_batch_without_acceleration_says_so_in_its_plan_and_stays_so(lab: Lab) -> None:
+    lab.write_list("one", {"zlib": "pass"})
+    agent = lab.root / "tells"
+    agent.write_text('#!/bin/sh\necho "plain=${ATESOR_NO_ACCELERATION-no}"\n')
+    agent.chmod(0o755)
+    agreed = ("--atesor-list=one", "--atesor-agent=./tells")
+    log = lab.root / "output/batch_logs/zlib.log"
+    run = lab.run(*agreed, "--atesor-batch-id=plain", "--atesor-plan-only", "--atesor-no-acceleration")
+    assert run.code == 0, run.err
+    plan = json.loads((lab.root / "runs/batches/plain/batch_plan.json").read_text())
+    assert plan["settings"]["no_acceleration"] is True
+    run = lab.batch("resume", "runs/batches/plain")
+    assert run.code == 0, run.out + run.err
+    assert "all tools emulated" in run.out
+    assert log.read_text() == "plain=1\n"
+    # what the environment says of batches in general does not reach into a plan
+    run = lab.run(*agreed, "--atesor-batch-id=fast")
+    assert run.code == 0, run.err
+    run = lab.batch("rerun", "runs/batches/fast", "--all", ATESOR_NO_ACCELERATION="1")
+    assert run.code == 0, run.out + run.err
+    assert log.read_text() == "plain=no\n"
+
+
 def test_a_batch_in_use_is_refused_naming_its_holder(lab: Lab) -> None:
     lab.write_manifest({"long": f"echo begun > {lab.root}/events; exec sleep 300"})
     process = lab.start("m.yaml", "--atesor-batch-id=b", "-n1")
@@ -201,6 +224,10 @@ def planned(pytester: pytest.Pytester, capfd: pytest.CaptureFixture[str], monkey
 
 REFUSALS = {
     "platform": (["--atesor-platform=alpine"], "--atesor-platform alpine contradicts the plan of"),
+    "acceleration": (
+        ["--atesor-no-acceleration"],
+        "--atesor-no-acceleration True contradicts the plan of",
+    ),
     "agent": (["--atesor-agent=x"], "--atesor-agent ['x'] contradicts the plan of"),
     "list": (["--atesor-list=smoke"], "--atesor-list is for a new batch"),
     "batch id": (["--atesor-batch-id=c"], "--atesor-batch-id is for a new batch"),

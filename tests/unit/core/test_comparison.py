@@ -57,6 +57,18 @@ def test_each_kind_of_change_is_told(make_plan: PlanFactory, make_record: Record
     assert "  broke  PASS -> FAIL: no such header" in format_comparison(comparison).splitlines()
 
 
+def test_a_plain_batch_is_not_compared_with_an_accelerated_one(
+    make_plan: PlanFactory, make_record: RecordFactory
+) -> None:
+    plan = make_plan("zlib")
+    plain = replace(plan, settings={**plan.settings, "no_acceleration": True})
+    failed = make_record("zlib", Status.FAIL, Cause.BUILD)
+    assert compare_batches(fold(plan, make_record("zlib")), fold(plan, failed)).regressions
+    comparison = compare_batches(fold(plan, make_record("zlib")), fold(plain, failed))
+    assert comparison.differences == ("plain image: False before, True after",)
+    assert comparison.regressions == ()
+
+
 def test_unlike_batches_have_no_regressions_and_say_why(
     make_plan: PlanFactory, make_record: RecordFactory
 ) -> None:

@@ -22,6 +22,7 @@ def test_defaults(rootdir: Path, pytester: pytest.Pytester) -> None:
     assert (options.platform, options.target, options.engine) == (Platform.DEBIAN, Target.QEMU, "auto")
     assert (options.package_list, options.agent, options.shard, options.batch_id) == (None, None, None, None)
     assert (options.package, options.only, dict(options.dotenv)) == (False, (), {})
+    assert options.is_accelerated
     assert options.output_root == rootdir / "runs/batches"
 
 
@@ -90,6 +91,8 @@ def test_a_flag_from_the_environment(
 ) -> None:
     assert rootdir.is_dir()
     assert read_options(pytester.parseconfig(), {"ATESOR_PACKAGE": text}).package is is_on
+    plain = read_options(pytester.parseconfig(), {"ATESOR_NO_ACCELERATION": text})
+    assert plain.is_accelerated is not is_on
 
 
 BAD = {

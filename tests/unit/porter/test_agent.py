@@ -52,8 +52,27 @@ def test_environment_fills_what_flags_leave_open() -> None:
 
 
 @pytest.mark.parametrize(
+    ("flags", "value", "is_accelerated"),
+    [
+        ((), "", True),
+        ((), "0", True),
+        ((), "1", False),
+        ((), "yes", False),
+        (("--no-acceleration",), "", False),
+    ],
+    ids=["default", "off", "on", "yes", "flag"],
+)
+def test_a_plain_sandbox_is_asked_for_by_flag_or_variable(
+    flags: tuple[str, ...], value: str, *, is_accelerated: bool
+) -> None:
+    settings = read_settings([*_SEED, *flags], {"ATESOR_NO_ACCELERATION": value})
+    assert settings.is_accelerated is is_accelerated
+
+
+@pytest.mark.parametrize(
     ("name", "value"),
     [
+        ("ATESOR_NO_ACCELERATION", "perhaps"),
         ("ATESOR_MIRRORS", "deb:x"),
         ("ATESOR_MIRRORS", "[1]"),
         ("ATESOR_RUN_DEADLINE", "soon"),

@@ -57,6 +57,7 @@ def test_a_result_is_valid_against_the_schema() -> None:
         build_system="make",
         phases=(Phase(name="fetch", duration_s=0.5, status="ok"),),
         artifacts=(_artifact("build/x/tool"),),
+        native_tools={"make": "4.4.1-2"},
         metrics={"attempts": 1},
         notes=("a note",),
         package_tests=SuiteResult(
@@ -70,6 +71,7 @@ def test_a_result_is_valid_against_the_schema() -> None:
     document = json.loads(format_result(report))
     Draft202012Validator(json.loads(_SCHEMA.read_text())).validate(document)
     assert document["artifacts"][0]["abi"] == "lp64d"
+    assert document["native_tools"] == {"make": "4.4.1-2"}
     assert document["package_tests"] == {
         "status": "failed",
         "framework": "make",

@@ -115,6 +115,15 @@ def test_the_environment_is_the_inherited_one_with_the_contract_over_it(context:
     }
 
 
+@pytest.mark.parametrize(("is_accelerated", "told"), [(True, None), (False, "1")], ids=["fast", "plain"])
+def test_the_agent_is_told_of_a_plain_sandbox_whatever_the_environment_says(
+    context: AttemptContext, *, is_accelerated: bool, told: str | None
+) -> None:
+    inherited = {"ATESOR_NO_ACCELERATION": "yes"}
+    mine = replace(context, environ=inherited, is_accelerated=is_accelerated)
+    assert plan_agent_environment(make_case(), mine).get("ATESOR_NO_ACCELERATION") == told
+
+
 def test_ref_and_mirrors_are_passed_on_when_the_entry_has_them(context: AttemptContext) -> None:
     case = make_case(ref="v1.3", mirrors=["https://example.net/zlib", "deb:zlib"])
     environment = plan_agent_environment(case, context)
