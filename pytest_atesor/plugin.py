@@ -13,12 +13,17 @@ import pytest
 
 from pytest_atesor.errors import AtesorError, UsageError
 from pytest_atesor.intake.request import has_request
-from pytest_atesor.options import add_options, join_values
+from pytest_atesor.options import add_options, join_values, read_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["pytest_addhooks", "pytest_addoption", "pytest_cmdline_main"]
+__all__ = [
+    "pytest_addhooks",
+    "pytest_addoption",
+    "pytest_cmdline_main",
+    "pytest_xdist_auto_num_workers",
+]
 
 # Runs that only print something about pytest.
 _ABOUT_PYTEST: Final = ("help", "version", "markers", "cacheshow", "showfixtures", "show_fixtures_per_test")
@@ -34,6 +39,25 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     from pytest_atesor import hooks  # noqa: PLC0415 - pytest wants a module
 
     pluginmanager.add_hookspecs(hooks)
+
+
+@pytest.hookimpl(tryfirst=True, optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """Let ``-n auto`` of a native batch mean what its machine can hold."""
+    try:
+        if not has_request(config, os.environ):
+            return None
+        options = read_options(config, os.environ)
+    except AtesorError:  # said where the batch begins
+        return None
+    if options.target != "native":
+        return None
+    from pytest_atesor.intake.native import (  # noqa: PLC0415 - only for this target
+        count_workers_there,
+        counts_there,
+    )
+
+    return count_workers_there(options, os.environ) if counts_there(config, options) else None
 
 
 def pytest_cmdline_main(config: pytest.Config) -> int | None:

@@ -15,7 +15,7 @@ from pytest_atesor.options import ENGINES
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["doctor"]
+__all__ = ["doctor", "read_environment"]
 
 _NOT_READY: Final = 1
 
@@ -30,7 +30,7 @@ _NOT_READY: Final = 1
 @click.option("--engine", metavar="NAME", default="auto", show_default=True, help="For qemu: the engine.")
 def doctor(target: str | None, engine: str) -> int:
     """Look at the machine of the target."""
-    environ = _read_environment()
+    environ = read_environment()
     chosen = target or environ.get("ATESOR_TARGET") or Target.QEMU.value
     if chosen not in list(Target):
         raise UsageError(f"unknown target {chosen!r}; use one of: {', '.join(Target)}")
@@ -39,7 +39,7 @@ def doctor(target: str | None, engine: str) -> int:
     return _check_native(environ) if chosen == Target.NATIVE else _check_emulated(engine, environ)
 
 
-def _read_environment() -> dict[str, str]:
+def read_environment() -> dict[str, str]:
     """Return the environment over what ``.env`` in the working directory says."""
     from dotenv import dotenv_values  # noqa: PLC0415 - only for this command
 

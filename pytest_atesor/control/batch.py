@@ -18,7 +18,7 @@ __all__ = ["Batch"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """A batch that is ready to run. ``held`` is given back last: the hold on a machine elsewhere."""
+    """A batch that is ready to run. ``held`` is given back last: the hold on a ``machine`` elsewhere."""
 
     bundle: Bundle
     crew: Crew
@@ -27,6 +27,7 @@ class Batch:
     engine: Engine | None
     history: History
     has_breaker: bool
+    machine: str = ""
     held: ExitStack = field(default_factory=ExitStack)
 
     def close(self) -> None:

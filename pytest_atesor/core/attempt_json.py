@@ -33,6 +33,7 @@ def dump_attempt(record: AttemptRecord) -> dict[str, Json]:
         "log_bytes": record.log_bytes,
         "log_dropped_bytes": record.log_dropped_bytes,
         "leaks": list(record.leaks),
+        **({"target": record.target} if record.target else {}),
     }
 
 
@@ -91,4 +92,5 @@ def _build(value: Mapping[str, Json]) -> AttemptRecord:
         log_bytes=read_number(value, "log_bytes"),
         log_dropped_bytes=read_number(value, "log_dropped_bytes"),
         leaks=read_texts(value, "leaks"),
+        target=read_text(value, "target") if "target" in value else "",
     )

@@ -295,6 +295,7 @@ class Ledger:
                 log=f"cases/{event.case_id}/attempts/{event.attempt_id}/run.log",
                 log_bytes=0,
                 log_dropped_bytes=0,
+                target=self.plan.target.value,
             ),
             lost=True,
         )

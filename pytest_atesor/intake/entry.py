@@ -17,7 +17,7 @@ import pytest
 from pytest_atesor.control.controller import Controller, XdistHooks
 from pytest_atesor.control.signals import ProcessBook, SetupInterrupted, StopSignals
 from pytest_atesor.core.exit_code import decide_exit_code
-from pytest_atesor.core.plan import BatchKind
+from pytest_atesor.core.plan import BatchKind, Target
 from pytest_atesor.errors import AtesorError
 from pytest_atesor.intake.prepare import make_batch, make_draft, write_plan
 from pytest_atesor.runners.stop import StopFlag
@@ -91,7 +91,8 @@ def _begin(config: pytest.Config, draft: Draft) -> int | None:
         root = show_path(write_plan(draft).layout.root)
         _answer(f"planned {len(plan.cases)} cases of {plan.source} in {root}")
         return 0
-    _warn_of_many(draft.workers)
+    if plan.target is not Target.NATIVE:
+        _warn_of_many(draft.workers)
     return None
 
 

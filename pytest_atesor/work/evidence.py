@@ -92,7 +92,7 @@ def list_earlier(record: AttemptRecord, log: str) -> tuple[str, object]:
 
 
 def list_properties(case: Case, record: AttemptRecord | None, log: str) -> list[tuple[str, object]]:
-    """Return the JUnit properties of a case: status, cause, url, slot, attempt and log, those that it has."""
+    """Return the JUnit properties of a case, those that it has: from status and cause to log and target."""
     url = case.spec.get("url")
     pairs = [("status", record.status.value if record is not None else "SKIPPED")]
     if record is not None and record.cause is not None:
@@ -101,4 +101,5 @@ def list_properties(case: Case, record: AttemptRecord | None, log: str) -> list[
         pairs.append(("url", url))
     if record is not None:
         pairs += [("slot", record.slot), ("attempt", record.attempt_id), ("log", log)]
+        pairs.append(("target", record.target))
     return [(name, value) for name, value in pairs if value]

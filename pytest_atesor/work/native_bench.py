@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import select
+import time
+from typing import TYPE_CHECKING, Final
 
 from pytest_atesor.core.environment import Evidence, SandboxState
+from pytest_atesor.errors import SandboxError
+from pytest_atesor.runners.stop import TERMINATE
 from pytest_atesor.sandbox.native.hold import native_engine
 from pytest_atesor.work.bench import SandboxBench
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pytest_atesor.runners.stop import StopSignal
     from pytest_atesor.sandbox.sandbox import Limits
 
 __all__ = ["NativeBench"]
+
+_PREPARE_S: Final = 60.0
+_POLL_S: Final = 0.2
 
 
 class NativeBench(SandboxBench):
@@ -29,8 +37,22 @@ class NativeBench(SandboxBench):
 
     def prepare(self) -> None:
         """Create the sandbox, and remember how often the connection was lost before."""
+        give_up = time.monotonic() + _PREPARE_S
+        while not self._session.is_connected:
+            if time.monotonic() > give_up:
+                raise SandboxError("native: there is no connection to the machine; check that it is up")
+            time.sleep(_POLL_S)
         self._losses = self._session.losses
         super().prepare()
+
+    def recover(self, stop: StopSignal) -> bool:
+        """Wait until the connection stands again, for a bounded time."""
+        give_up = time.monotonic() + self.patience_s
+        while not self._session.is_connected:
+            if stop.level or time.monotonic() > give_up:
+                return False
+            select.select([stop.fileno(TERMINATE)], [], [], _POLL_S)
+        return super().recover(stop)
 
     def examine(self, directory: Path) -> Evidence:
         """Take a connection that was lost meanwhile for the reason, else ask the engine and the sandbox."""

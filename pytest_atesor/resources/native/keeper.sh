@@ -6,19 +6,37 @@ trap '' HUP PIPE
 umask 077
 keepers=${XDG_RUNTIME_DIR:-$HOME}/.atesor-keepers
 mkdir -p "$keepers"
+lives() { tr '\0' '\n' 2>/dev/null </proc/"${1##*.}"/cmdline | grep -qxF "$(basename "${1%.*}")"; }
 for one in "$keepers"/*; do
-    [ ! -e "$one" ] || kill -0 "$(cat "$one")" 2>/dev/null || rm -f "$one"
+    [ ! -e "$one" ] || lives "$one" || rm -f "$one"
 done
-echo $$ > "$keepers/$token"
+me=$keepers/$token.$$
+: >"$me"
+# files of the build belong to ids that only podman's user namespace may touch
+as_builder() { if [ "$(id -u)" = 0 ]; then "$@"; else podman unshare "$@"; fi; }
+# the sandboxes, and what they left in their workspaces but for the package cache
 reap() {
+    form='{{.Id}} {{range .Mounts}}{{if eq .Destination "/workspace"}}{{.Source}}{{end}}{{end}}'
     ids=$(podman ps --all --quiet --filter "label=$label=$token" 2>/dev/null)
-    [ -z "$ids" ] || podman rm --force --volumes --time 0 $ids >/dev/null 2>&1
+    [ -n "$ids" ] || return 0
+    podman container inspect --format "$form" $ids 2>/dev/null | while read -r id place; do
+        podman rm --force --volumes --time 0 "$id" </dev/null
+        case $place in
+        */workspace) as_builder find "$place" -mindepth 1 -maxdepth 1 ! -name cache -exec rm -rf {} + </dev/null ;;
+        esac
+    done >/dev/null 2>&1
+}
+# a connection that was made again has a keeper of its own, and what stands here is its batch's
+leave_to_another() {
+    for one in "$keepers/$token".*; do
+        [ ! -e "$one" ] || ! lives "$one" || exit 0
+    done
 }
 # what was just being created when the line went dead is there a little later
 abandon() {
-    # a connection that was made again has a keeper of its own
-    [ "$(cat "$keepers/$token")" = $$ ] || exit 0
-    rm -f "$keepers/$token"; reap; sleep 10; reap
+    rm -f "$me"
+    leave_to_another; reap; sleep 10
+    leave_to_another; reap
     exit 0
 }
 trap abandon TERM
@@ -27,7 +45,7 @@ while :; do
     word=$(timeout "$silence_s" dd bs=1 count=1 2>/dev/null)
     case $word in
     .) echo . || abandon ;;
-    q) rm -f "$keepers/$token"; reap; echo bye; exit 0 ;;
+    q) reap; rm -f "$me"; echo bye; exit 0 ;;
     *) abandon ;;
     esac
 done

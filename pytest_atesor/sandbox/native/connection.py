@@ -19,11 +19,13 @@ from pytest_atesor.errors import SandboxError, SetupError
 from pytest_atesor.sandbox.native.settings import Fields, NativeSettings, format_ssh_config
 
 __all__ = [
+    "COMMAND",
     "FIELD_ALIAS",
     "SSH_FAILED",
     "Connection",
     "cache_directory",
     "explain_ssh",
+    "is_lost",
     "make_connection",
     "read_script",
 ]
@@ -33,6 +35,9 @@ FIELD_ALIAS: Final = "atesor-native"
 
 SSH_FAILED: Final = 255
 """The exit code of ssh itself when there is no connection."""
+
+COMMAND: Final = b"x"
+"""Counts a round trip that runs a command in a sandbox."""
 
 _CONNECT_S: Final = 15
 _ALIVE_S: Final = 5
@@ -85,12 +90,12 @@ class Connection:
         """Return the command line that runs a POSIX shell script there, whatever the login shell is."""
         return self.argv(shlex.join(["sh", "-c", script, "sh", *arguments]))
 
-    def count(self) -> None:
-        """Count one round trip."""
+    def count(self, kind: bytes = b".") -> None:
+        """Count one round trip; its kind is one byte, :data:`COMMAND` for a command in a sandbox."""
         if self.trips is not None:
             handle = os.open(self.trips, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
-                os.write(handle, b".")
+                os.write(handle, kind)
             finally:
                 os.close(handle)
 
@@ -116,7 +121,7 @@ class Connection:
             raise SandboxError(
                 f"the machine {self.host} did not answer within {timeout_s:.0f} s; check the connection"
             ) from error
-        if ended.returncode == SSH_FAILED:
+        if is_lost(ended.returncode):
             raise SandboxError(explain_ssh(self.host, ended.stderr))
         return ended
 
@@ -129,6 +134,11 @@ class Connection:
     ) -> "subprocess.CompletedProcess[bytes]":
         """Run a POSIX shell script there. Raises as :meth:`run`."""
         return self.run(self.script_argv(script, *arguments), timeout_s=timeout_s, stdin=stdin)
+
+
+def is_lost(exit_code: int) -> bool:
+    """Say whether a client ended for its connection's sake: by ssh's own exit code, or by a signal here."""
+    return exit_code == SSH_FAILED or exit_code < 0
 
 
 def make_connection(settings: NativeSettings, directory: Path) -> Connection:

@@ -26,7 +26,7 @@ from pytest_atesor.sandbox.interface import (
     Present,
     SandboxSpec,
 )
-from pytest_atesor.sandbox.native.connection import SSH_FAILED, read_script
+from pytest_atesor.sandbox.native.connection import COMMAND, is_lost, read_script
 from pytest_atesor.sandbox.native.link import KEEPER_LABEL
 from pytest_atesor.sandbox.native.session import Session
 from pytest_atesor.sandbox.sandbox import Sandbox
@@ -43,6 +43,15 @@ _BUILD: Final = """
 cd "$1" && shift && mkdir -p recipe && exec 2>&1 9>image.lock && flock 9 &&
 rm -rf recipe/* && tar -x -f - -C recipe && exec "$@" recipe
 """
+_NETWORK: Final = """
+form='{{range $name, $_ := .NetworkSettings.Networks}}{{$name}} {{end}}'
+seen=$(podman container inspect --format "$form" "$1") || exit
+case $2 in
+connect) [ -n "$seen" ] || exec podman network connect "$3" "$1" ;;
+*) for one in $seen; do podman network disconnect --force "$one" "$1" || exit; done ;;
+esac
+"""
+_LOAD_S: Final = 7200.0
 _LONGEST_LIFE_S: Final = 86_400
 """After a day the machine itself ends a sandbox, should everything else have failed."""
 
@@ -105,9 +114,24 @@ class NativeEngine(CliEngine):
         if done.returncode != 0:
             raise SandboxError(f"native: podman build ended with {done.returncode}; see {build.log}")
 
+    def load_image(self, archive: Path) -> None:
+        """Load an archive there, as compressed as it is, under a lock there."""
+        with archive.open("rb") as stream:  # one at a time: two would fill the disk twice
+            command = ["flock", self._lock, "podman", "load", "--quiet"]
+            done = self._connection.run(
+                self._connection.argv(shlex.join(command)), timeout_s=_LOAD_S, stdin=stream
+            )
+        if done.returncode != 0:
+            raise SandboxError(f"native: podman load failed: {last_line(_text(done.stderr))}")
+
     def state(self, name: str) -> Absent | Foreign | Present:
         """Say what stands under that name there; what this process removed itself need not be asked for."""
-        return Absent() if name in self._absent else super().state(self._there(name))
+        if name in self._absent:
+            return Absent()
+        found = super().state(self._there(name))
+        if isinstance(found, Present):
+            return replace(found, labels={**found.labels, LABEL: name})
+        return found
 
     def create(self, spec: SandboxSpec) -> None:
         """Create and start a sandbox there; the workspace is a directory of that machine."""
@@ -145,14 +169,25 @@ class NativeEngine(CliEngine):
 
     def exec_argv(self, name: str, command: ExecSpec) -> list[str]:
         """Return the command line here that runs ``command`` inside, there."""
-        self._connection.count()
+        self._connection.count(COMMAND)
         argv = ["podman", *super().exec_argv(self._there(name), command)[1:]]
         ends = "code=$?; exit $((code == 255 ? 254 : code))"
         return self._connection.argv(f"{shlex.join(argv)} </dev/null; {ends}")
 
     def set_network(self, name: str, *, enabled: bool) -> None:
-        """Connect the sandbox there to the network or cut it off."""
-        super().set_network(self._there(name), enabled=enabled)
+        """Connect the sandbox there to the network or cut it off, in one round trip."""
+        if self._network_mode() == "host":
+            return
+        done = self._connection.script(
+            _NETWORK,
+            self._there(name),
+            "connect" if enabled else "disconnect",
+            self._network_name(),
+            timeout_s=_QUICK_S,
+        )
+        if done.returncode != 0:
+            said = last_line(_text(done.stderr))
+            raise SandboxError(f"native: the network of {self._there(name)} cannot be set: {said}")
 
     def list_sandboxes(self) -> tuple[str, ...]:
         """Return the names of this owner's sandboxes, as they are called here."""
@@ -182,10 +217,7 @@ class NativeEngine(CliEngine):
         stdin: Any = subprocess.DEVNULL,  # noqa: ANN401 - whatever Popen takes
     ) -> str:
         """Run podman there and return its output. Raises SandboxError with its last line."""
-        command = shlex.join(["podman", *arguments])
-        if arguments[0] == "load":  # one at a time: two would fill the disk twice
-            command = f"flock {shlex.quote(self._lock)} {command}"
-        argv = self._connection.argv(command)
+        argv = self._connection.argv(shlex.join(["podman", *arguments]))
         ended = self._connection.run(argv, timeout_s=timeout_s, stdin=stdin)
         message = _text(ended.stderr)
         if ended.returncode == 0:
@@ -198,8 +230,13 @@ class NativeEngine(CliEngine):
 class NativeSandbox(Sandbox):
     """A sandbox there. A command whose connection was lost is the sandbox's failure, never the package's."""
 
+    def __init__(self, engine: NativeEngine, name: str) -> None:
+        super().__init__(engine, name)
+        self._session = engine.session
+
     def _refuse_own_failure(self, exit_code: int, tail: bytes) -> None:
-        if exit_code == SSH_FAILED:
+        if is_lost(exit_code):
+            self._session.note_loss()  # its worker looks for it there
             with contextlib.suppress(SandboxError):
                 self.engine.restart(self.name)  # whatever goes on there has lost its listener
             raise SandboxError(f"native: the connection was lost while a command ran in {self.name}")

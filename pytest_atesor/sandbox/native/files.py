@@ -45,6 +45,7 @@ class MirroredSandbox(NativeSandbox):
         self._native = engine
         self._mirror = mirror
         self._sent: frozenset[_Sent] = frozenset()
+        self._network: bool | None = True  # of a sandbox that its worker has just made
 
     def run(
         self, command: ExecSpec, *, timeout_s: float, sink: BinaryIO | None = None, tail_bytes: int = 65_536
@@ -52,6 +53,13 @@ class MirroredSandbox(NativeSandbox):
         """Hand in what is new, then run the command. Raises SandboxError."""
         self._hand_in()
         return super().run(command, timeout_s=timeout_s, sink=sink, tail_bytes=tail_bytes)
+
+    def set_network(self, *, enabled: bool) -> None:
+        """Connect the sandbox to the network or cut it off, where it is not so already."""
+        if self._network is not enabled:
+            self._network = None
+            super().set_network(enabled=enabled)
+            self._network = enabled
 
     def bring(self, paths: Iterable[str]) -> None:
         """Make these paths of the mirror what they are in the workspace. Raises SandboxError."""

@@ -32,16 +32,23 @@ _UNLIMITED: Final = 1 << 20
 class NativeHold:
     """The machine while a batch runs; a context manager, whose end removes the batch's sandboxes there.
 
-    ``say`` gets one line per event.
+    ``say`` gets one line per event; ``accept`` may refuse the machine before anything is done there.
     """
 
     def __init__(
-        self, environ: Mapping[str, str], platform: Platform, *, state: Path, say: Callable[[str], None]
+        self,
+        environ: Mapping[str, str],
+        platform: Platform,
+        *,
+        state: Path,
+        say: Callable[[str], None],
+        accept: Callable[[Machine], None] = lambda _machine: None,
     ) -> None:
         self._environ = environ
         self._platform = platform
         self._state = state
         self._say = say
+        self._accept = accept
         self._stack = ExitStack()
         self._opened: tuple[Machine, NativeEngine] | None = None
 
@@ -80,6 +87,7 @@ class NativeHold:
     def _open(self) -> tuple[Machine, NativeEngine]:
         settings, connection, machine = require_machine(self._environ)
         self._say(f"machine: {format_machine(machine)}")
+        self._accept(machine)
         directory = self._stack.enter_context(make_directory(self._environ))
         session = Session(
             directory=str(directory),
@@ -100,7 +108,11 @@ class NativeHold:
         )
         session = _with_image(session, self._platform, self._state, self._say)
         session.write()
-        self._stack.callback(lambda: self._say(f"{session.trips} round trips to the machine"))
+        self._stack.callback(
+            lambda: self._say(
+                f"{session.trips} round trips to the machine, {session.commands} of them sandboxes' commands"
+            )
+        )
         return machine, NativeEngine(session)
 
 

@@ -21,7 +21,10 @@ from typing import Final, Self
 from pytest_atesor.errors import SandboxError, SetupError
 from pytest_atesor.sandbox.native.connection import Connection, explain_ssh, read_script
 
-__all__ = ["KEEPER_LABEL", "Link", "Pace"]
+__all__ = ["CONNECTED", "KEEPER_LABEL", "Link", "Pace"]
+
+CONNECTED: Final = "connected"
+"""The file beside the connection's socket that stands there while a keeper listens."""
 
 KEEPER_LABEL: Final = "org.pytest-atesor.keeper"
 """Marks the sandboxes that a batch's keeper removes; its value is the batch's token."""
@@ -81,6 +84,7 @@ class Link:
             self._process = self._connect()
         except SandboxError as error:
             raise SetupError(str(error)) from error
+        self._mark(connected=True)
         self._thread = threading.Thread(target=self._keep, name="atesor-link", daemon=True)
         self._thread.start()
 
@@ -91,8 +95,7 @@ class Link:
             return
         os.write(self._wake, b"x")
         thread.join()
-        if self.connection.control is not None:  # a client that had to be killed leaves its socket
-            self.connection.control.unlink(missing_ok=True)
+        self._mark(connected=False)
         os.close(self._wake)
         os.close(self._closing)
 
@@ -103,6 +106,7 @@ class Link:
                 self._leave(self._process)
                 return
             if self._process is not None:
+                self._mark(connected=False)
                 self._on_loss()
                 self._say(f"the connection to {self.connection.host} is lost; connecting again")
                 _end(self._process)
@@ -113,7 +117,21 @@ class Link:
                     return
             with contextlib.suppress(SandboxError, SetupError):
                 self._process = self._connect()
+                self._mark(connected=True)
                 self._say(f"connected to {self.connection.host} again")
+
+    def _mark(self, *, connected: bool) -> None:
+        """Tell the other processes; the socket that a killed client left is of no use any more."""
+        control = self.connection.control
+        if control is None:
+            return
+        mark = control.with_name(CONNECTED)
+        with contextlib.suppress(OSError):  # a full disk is found out by whoever needs it
+            if connected:
+                mark.touch()
+            else:
+                mark.unlink(missing_ok=True)
+                control.unlink(missing_ok=True)
 
     def _talk(self, process: "subprocess.Popen[bytes]") -> bool:
         """Ask and hear until we are to close (True) or nothing is heard any more (False)."""

@@ -12,10 +12,18 @@ from dataclasses import dataclass
 
 from pytest_atesor.errors import SandboxError, SetupError
 from pytest_atesor.sandbox.native.connection import Connection, cache_directory, make_connection, read_script
-from pytest_atesor.sandbox.native.probe import PROBE, Machine, Problem, find_problems, parse_machine
+from pytest_atesor.sandbox.native.probe import (
+    PROBE,
+    SIZE,
+    Machine,
+    Problem,
+    find_problems,
+    parse_machine,
+    parse_size,
+)
 from pytest_atesor.sandbox.native.settings import NativeSettings, parse_settings
 
-__all__ = ["Findings", "examine_machine", "format_problems", "require_machine"]
+__all__ = ["Findings", "examine_machine", "format_problems", "read_workers", "require_machine"]
 
 _LOCAL_TOOLS: Mapping[str, str] = {"ssh": "openssh-client", "rsync": "rsync"}
 _LOGIN_S = 60.0
@@ -59,6 +67,19 @@ def require_machine(environ: Mapping[str, str]) -> tuple[NativeSettings, Connect
     if found.problems or found.settings is None or found.connection is None or found.machine is None:
         raise SetupError(f"the target native cannot be used: {format_problems(found.problems)}")
     return found.settings, found.connection, found.machine
+
+
+def read_workers(environ: Mapping[str, str]) -> int | None:
+    """Return how many cases the machine can hold, asked in one call; None when it cannot be read.
+
+    Why it cannot, the preflight says.
+    """
+    try:
+        connection = make_connection(parse_settings(environ), cache_directory(environ))
+        answer = connection.script(SIZE, timeout_s=_LOGIN_S)
+    except (SandboxError, SetupError):
+        return None
+    return parse_size(answer.stdout.decode("ascii", "replace"))
 
 
 def format_problems(problems: tuple[Problem, ...]) -> str:

@@ -7,7 +7,17 @@ from typing import Final, NamedTuple
 from pytest_atesor.core.text import sanitize_line
 from pytest_atesor.sandbox.native.settings import NativeSettings
 
-__all__ = ["PROBE", "Machine", "Problem", "find_problems", "format_machine", "parse_machine"]
+__all__ = [
+    "PROBE",
+    "SIZE",
+    "Machine",
+    "Problem",
+    "decide_workers",
+    "find_problems",
+    "format_machine",
+    "parse_machine",
+    "parse_size",
+]
 
 _GB: Final = 1_000_000_000
 _GIB_KB: Final = 1024 * 1024
@@ -20,6 +30,10 @@ _VALUE_CHARACTERS: Final = 300
 
 PROBE: Final = "probe.sh"
 """The script of :mod:`pytest_atesor.resources` that asks; its argument is the work directory."""
+
+
+SIZE: Final = "nproc; sed -n 's/^MemTotal: *\\([0-9]*\\) kB$/\\1/p' /proc/meminfo"
+"""The script that asks for cores and kB of memory alone."""
 
 
 class Problem(NamedTuple):
@@ -47,10 +61,24 @@ class Machine:
 
     @property
     def workers(self) -> int:
-        """How many cases it can hold at once: one per core and per 4 GiB of memory, at least one."""
-        # Firmware and kernel keep some megabytes for themselves: 16 GiB are sold, 15.6 are seen.
-        gib = round(self.memory_kb / _GIB_KB)
-        return max(1, min(self.cores, gib // _MEMORY_PER_WORKER_GIB))
+        """How many cases it can hold at once."""
+        return decide_workers(self.cores, self.memory_kb)
+
+
+def decide_workers(cores: int, memory_kb: int) -> int:
+    """Return how many cases a machine can hold: one per core and per 4 GiB of memory, at least one."""
+    # Firmware and kernel keep some megabytes for themselves: 16 GiB are sold, 15.6 are seen.
+    gib = round(memory_kb / _GIB_KB)
+    return max(1, min(cores, gib // _MEMORY_PER_WORKER_GIB))
+
+
+def parse_size(text: str) -> int | None:
+    """Return how many cases a machine can hold by its answer to :data:`SIZE`, None when that is no answer."""
+    words = text.split()
+    cores, memory = words[-2:] if len(words) > 1 else ("", "")
+    if not (cores.isdecimal() and memory.isdecimal() and int(cores) and int(memory)):
+        return None
+    return decide_workers(int(cores), int(memory))
 
 
 def parse_machine(text: str) -> Machine | None:

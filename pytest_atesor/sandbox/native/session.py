@@ -19,7 +19,8 @@ from filelock import FileLock, Timeout
 
 from pytest_atesor.core.native import SESSION_VARIABLE
 from pytest_atesor.errors import SetupError
-from pytest_atesor.sandbox.native.connection import Connection
+from pytest_atesor.sandbox.native.connection import COMMAND, Connection
+from pytest_atesor.sandbox.native.link import CONNECTED
 
 __all__ = ["Session", "clear_stale", "make_directory", "make_owner", "read_session"]
 
@@ -67,9 +68,22 @@ class Session:
         return _size(Path(self.directory) / "losses")
 
     @property
+    def is_connected(self) -> bool:
+        """Whether a keeper listens: what is created without one, a keeper of a lost connection may remove."""
+        return (Path(self.directory) / CONNECTED).exists()
+
+    @property
     def trips(self) -> int:
         """How many round trips all processes have made."""
         return _size(Path(self.directory) / "trips")
+
+    @property
+    def commands(self) -> int:
+        """How many of them ran a command in a sandbox."""
+        try:
+            return (Path(self.directory) / "trips").read_bytes().count(COMMAND)
+        except OSError:
+            return 0
 
     def note_loss(self) -> None:
         """Count a loss of the connection."""

@@ -14,7 +14,7 @@ from pytest_atesor.sandbox.native.connection import Connection
 from pytest_atesor.sandbox.native.link import Link, Pace
 
 if TYPE_CHECKING:
-    from conftest import Server
+    from ssh_server import Server
 
 QUICK = Pace(ask_s=0.1, answer_s=2.0, silence_s=5, open_s=20.0, again_s=0.1)
 PATIENCE_S = 60.0

@@ -12,7 +12,7 @@ from pytest_atesor.sandbox.native.connection import Connection, cache_directory,
 from pytest_atesor.sandbox.native.settings import parse_settings
 
 if TYPE_CHECKING:
-    from conftest import Server
+    from ssh_server import Server
 
 
 @pytest.mark.usefixtures("server")

@@ -24,7 +24,7 @@ from pytest_atesor.sandbox.slots import state_directory
 from pytest_atesor.work.bench import LEASE_LABEL
 
 if TYPE_CHECKING:
-    from conftest import Server
+    from ssh_server import Server
 
 pytestmark = pytest.mark.engine
 

@@ -9,7 +9,7 @@ from pytest_atesor.errors import SetupError
 from pytest_atesor.sandbox.native.preflight import examine_machine, format_problems, require_machine
 
 if TYPE_CHECKING:
-    from conftest import Server
+    from ssh_server import Server
 
 
 def test_the_machine_is_read_in_one_call_after_the_login(server: "Server") -> None:

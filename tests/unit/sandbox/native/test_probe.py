@@ -132,5 +132,9 @@ def test_a_machine_that_cannot_be_read_is_none(text: str) -> None:
     assert parse_machine(text) is None
 
 
+def test_a_quarter_of_a_gigabyte_does_not_cost_a_worker() -> None:
+    assert machine(cores="4", memory_kb=str(8 * 1024 * 1024 - 250_000)).workers == 2
+
+
 def test_what_the_machine_says_reaches_no_terminal_raw() -> None:
     assert "\x1b" not in format_machine(machine(model="\x1b[2Jevil"))
