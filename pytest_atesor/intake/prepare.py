@@ -94,6 +94,10 @@ def make_draft(config: pytest.Config, environ: Mapping[str, str]) -> Draft | Non
         options.package_list or "", rootdir=config.rootpath, directory=config.invocation_params.dir
     )
     _refuse_set_up_only(config)
+    if options.target is Target.NATIVE:
+        from pytest_atesor.intake.native import spread_over_machine  # noqa: PLC0415 - only for this target
+
+        spread_over_machine(config, options, environ)
     workers = count_workers(config)
     options = settle_output_root(file, options, config.rootpath)
     plan = plan_input(file, (*request.names, *options.only), options, config, workers)
@@ -230,6 +234,7 @@ def _make_batch(
         engine=engine,
         history=history,
         has_breaker=draft.options.has_breaker,
+        machine=str(settings.get("machine", "")),
     )
 
 

@@ -281,6 +281,7 @@ class Worker:
             log_bytes=end.log_bytes,
             log_dropped_bytes=end.log_dropped_bytes,
             leaks=end.leaks,
+            target=self.plan.target.value,
         )
 
 
