@@ -9,10 +9,12 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, BinaryIO
 
+from pytest_atesor import __version__
 from pytest_atesor.core.names import redact_text
 from pytest_atesor.core.outcome import Cause
 from pytest_atesor.core.plan import Target
@@ -23,6 +25,7 @@ from pytest_atesor.porter.verdict import failed
 
 if TYPE_CHECKING:
     from pytest_atesor.porter.recipe import Recipe
+    from pytest_atesor.porter.recipe_cache import RecipeCache
     from pytest_atesor.porter.run import Place, Run
 
 __all__ = ["main", "replay_main"]
@@ -138,13 +141,26 @@ def _open(settings: Settings, environ: Mapping[str, str], phases: Phases) -> "Pl
             progress=phases.say,
             accelerated=settings.is_accelerated,
         )
-        sandbox = open_sandbox(
-            engine, settings.container, image=image, state=state, reset=settings.attempt_directory is None
+        make = partial(open_sandbox, engine, settings.container, image=image, state=state)
+        sandbox = make(reset=settings.attempt_directory is None)
+
+    def recipes() -> "RecipeCache":
+        from pytest_atesor.porter.recipe_cache import RecipeCache, identify_image  # noqa: PLC0415 - at a run's end
+
+        return RecipeCache(
+            state / "recipes",
+            settings.platform,
+            settings.target,
+            image=lambda: identify_image(engine.image_labels(image) or {}),
+            version=__version__,
         )
+
     return Place(
         sandbox=sandbox,
         workspace=slot_directory(state, settings.container) / "workspace",
         index=state / "contents" / f"{settings.platform}-riscv64",
+        recipes=recipes,
+        renew=partial(make, reset=True),
     )
 
 
@@ -168,6 +184,7 @@ def _finish(settings: Settings, run: "Run", phases: Phases, kept: Path | None) -
         notes=tuple(run.notes),
         package_tests=run.package_tests,
         native_tools=run.native_tools,
+        proofs=run.proofs,
         documents=_documents(run),
     )
     try:

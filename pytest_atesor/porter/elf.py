@@ -4,6 +4,7 @@ Whatever is wrong with the file ends as None or as missing facts, never as an ex
 pyelftools reads the file header; the tables behind it are read with bounds (:mod:`.elf_tables`).
 """
 
+import hashlib
 from dataclasses import dataclass
 from enum import StrEnum, unique
 from typing import BinaryIO, assert_never
@@ -13,7 +14,7 @@ from elftools.elf.elffile import ELFFile
 
 from pytest_atesor.porter.elf_tables import SHT_SYMTAB, Layout, Tables, read_tables, split_attributes
 
-__all__ = ["ELF_MAGIC", "ElfFacts", "ElfType", "read_elf"]
+__all__ = ["ELF_MAGIC", "ElfFacts", "ElfType", "digest_code", "read_elf"]
 
 ELF_MAGIC = b"\x7fELF"
 
@@ -94,25 +95,30 @@ def read_elf(stream: BinaryIO, *, detailed: bool = True) -> ElfFacts | None:
         return None
 
 
+def digest_code(stream: BinaryIO) -> str:
+    """Return the SHA-256 of the machine code in the ELF file; "" without any or when it is broken.
+
+    It stays the same when symbols are stripped or the file becomes another archive's member.
+    """
+    digest = hashlib.sha256()
+    has_code = False
+    try:
+        stream.seek(0)
+        for chunk in _lay_out(ELFFile(stream), stream).iter_code():
+            has_code = True
+            digest.update(chunk)
+    except _BROKEN:
+        return ""
+    return digest.hexdigest() if has_code else ""
+
+
 def _read(file: ELFFile, stream: BinaryIO, *, detailed: bool) -> ElfFacts:
     header = file.header
     flags = header["e_flags"]
     machine = _MACHINES.get(header["e_machine"], str(header["e_machine"]).removeprefix("EM_").lower())
     riscv = machine == "riscv"
     float_abi = _FLOAT_ABI[flags & _FLOAT_MASK] if riscv else ""
-    tables = read_tables(
-        stream,
-        Layout(
-            bits=file.elfclass,
-            little_endian=file.little_endian,
-            segments_at=header["e_phoff"],
-            segment_bytes=header["e_phentsize"],
-            segment_count=header["e_phnum"],
-            sections_at=header["e_shoff"],
-            section_bytes=header["e_shentsize"],
-            section_count=header["e_shnum"],
-        ),
-    )
+    tables = _lay_out(file, stream)
     interpreter = tables.read_interpreter() if detailed else ""
     needed, flags_1 = tables.read_dynamic() if detailed else ((), 0)
     kind = _decide_type(header["e_type"], interpreter, is_pie=bool(flags_1 & _DF_1_PIE))
@@ -134,6 +140,23 @@ def _read(file: ELFFile, stream: BinaryIO, *, detailed: bool) -> ElfFacts:
         stripped=not any(one.type == SHT_SYMTAB for one in tables.sections),
         has_content=_has_content(kind, tables),
         architecture=architecture[:300],
+    )
+
+
+def _lay_out(file: ELFFile, stream: BinaryIO) -> Tables:
+    header = file.header
+    return read_tables(
+        stream,
+        Layout(
+            bits=file.elfclass,
+            little_endian=file.little_endian,
+            segments_at=header["e_phoff"],
+            segment_bytes=header["e_phentsize"],
+            segment_count=header["e_phnum"],
+            sections_at=header["e_shoff"],
+            section_bytes=header["e_shentsize"],
+            section_count=header["e_shnum"],
+        ),
     )
 
 

@@ -21,6 +21,7 @@ SHT_NOTE: Final = 7
 SHT_NOBITS: Final = 8
 SHT_RISCV_ATTRIBUTES: Final = 0x70000003
 SHF_ALLOC: Final = 2
+SHF_EXECINSTR: Final = 4
 
 _MOST_SECTIONS: Final = 20_000
 _MOST_SEGMENTS: Final = 512
@@ -28,6 +29,9 @@ _MOST_NEEDED: Final = 256
 _MOST_DYNAMIC_BYTES: Final = 64 * 1024
 _MOST_ATTRIBUTE_BYTES: Final = 64 * 1024
 _LONGEST_STRING: Final = 4096
+_MOST_CODE_BYTES: Final = 2 * 1024**3
+_CHUNK: Final = 1024 * 1024
+_HEADER_BYTES: Final = 64  # where the sections are stands there, and strip moves them
 _DT_NULL, _DT_NEEDED, _DT_STRTAB, _DT_FLAGS_1 = 0, 1, 5, 0x6FFFFFFB
 _TAG_FILE, _TAG_ARCH = 1, 5
 
@@ -144,6 +148,30 @@ class Tables:
             if one.type == SHT_RISCV_ATTRIBUTES:
                 return self._read(one.offset, min(one.size, _MOST_ATTRIBUTE_BYTES))
         return b""
+
+    def iter_code(self) -> Iterator[bytes]:
+        """Yield the bytes to be executed: of the executable sections, without those of such segments.
+
+        At most 2 GiB of them, whatever the tables say.
+        """
+        left = _MOST_CODE_BYTES
+        spans = [
+            (one.offset, one.size)
+            for one in self.sections
+            if one.flags & SHF_EXECINSTR and one.type != SHT_NOBITS and self._is_inside(one.offset, one.size)
+        ] or [
+            (one.offset, one.file_bytes)
+            for one in self.segments
+            if one.type == PT_LOAD and one.flags & PF_X and self._is_inside(one.offset, one.file_bytes)
+        ]
+        for offset, size in spans:
+            at, end = max(offset, _HEADER_BYTES), offset + size
+            while at < end and left > 0:
+                chunk = self._read(at, min(_CHUNK, end - at, left))
+                if not chunk:
+                    return
+                yield chunk
+                at, left = at + len(chunk), left - len(chunk)
 
     def _order(self) -> str:
         return "<" if self._layout.little_endian else ">"

@@ -2,15 +2,19 @@
 
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum, auto, unique
 from typing import TYPE_CHECKING
 
 from pytest_atesor.core.outcome import Cause
+from pytest_atesor.errors import AtesorError
 from pytest_atesor.porter.builders.interface import Suite
 from pytest_atesor.porter.builders.shared import quote, words
 from pytest_atesor.porter.debian import install_script
 from pytest_atesor.porter.packaged import set_packaged_aside
 from pytest_atesor.porter.phases import Phases
 from pytest_atesor.porter.recipe import Recipe, parse_versions
+from pytest_atesor.porter.recipe_cache import Source, Unknown
 from pytest_atesor.porter.run import Place, Run, fetch, lay_out, note_scan
 from pytest_atesor.porter.scan import digest_natives, scan_tree
 from pytest_atesor.porter.settings import Settings
@@ -18,14 +22,14 @@ from pytest_atesor.porter.shell import Shell
 from pytest_atesor.porter.sources.interface import Fetched, SourceError
 from pytest_atesor.porter.tools import read_native_tools
 from pytest_atesor.porter.tree import read_tree
-from pytest_atesor.porter.trial import Trial, keep_products, run_package_tests
-from pytest_atesor.porter.verdict import decide_verdict, failed
+from pytest_atesor.porter.trial import Trial, add_proofs, keep_products, run_package_tests
+from pytest_atesor.porter.verdict import EXIT_VERIFIED, decide_verdict, failed
 from pytest_atesor.sandbox.interface import ExecSpec
 
 if TYPE_CHECKING:
     from pytest_atesor.porter.attempts import Built
 
-__all__ = ["keep_recipe", "replay"]
+__all__ = ["Rebuild", "keep_in_cache", "keep_recipe", "rebuild_from_cache", "replay"]
 
 _LARGEST_PATCH = 1_000_000  # bytes; a longer one is left out, half a patch helps nobody
 _PATCH_S = 120.0
@@ -81,27 +85,113 @@ def replay(
         got, wanted = (one.commit or one.sha256 for one in (fetched, recipe))
         run.outcome = failed(Cause.SOURCE, f"{fetched.url_used} is {got} now, the recipe wants {wanted}")
         return
-    place.bring((f"src/{fetched.name}",))
-    before = digest_natives(read_tree(place.workspace / "src" / fetched.name))
-    run.build_system = recipe.build_system
-    if not (_install(recipe, shell, run, phases) and _carry_out(recipe, shell, run, phases)):
+    bench = _Bench(settings=settings, place=place, shell=shell, phases=phases)
+    if _rebuild(recipe, bench, run, fetched.name):
+        _conclude(recipe, bench, run)
+
+
+@unique
+class Rebuild(Enum):
+    """What became of the recipe cache: no entry that holds, rebuilt, or the sandbox is used up in vain."""
+
+    UNKNOWN = auto()
+    DONE = auto()
+    SPOILT = auto()
+
+
+def rebuild_from_cache(
+    settings: Settings, place: Place, shell: Shell, run: Run, phases: Phases, fetched: Fetched
+) -> Rebuild:
+    """Carry out the cached recipe of the fetched source, where one holds, and leave the outcome in ``run``.
+
+    One that does not lead to a verified product is forgotten, and ``run`` stays as it was.
+
+    Raises SandboxError.
+    """
+    cache = place.recipes()
+    if cache is None:
+        return Rebuild.UNKNOWN
+    source = Source(
+        url=run.source.get("url") or settings.url,
+        ref=settings.ref,
+        commit=fetched.commit,
+        sha256=fetched.sha256,
+    )
+    found = cache.find(source)
+    if isinstance(found, Unknown):
+        if found.reason:
+            phases.say(f"recipe cache: {found.reason}; removed")
+        return Rebuild.UNKNOWN
+    recipe = found.recipe
+    bench = _Bench(settings=settings, place=place, shell=shell, phases=phases)
+    again = Run(outcome=run.outcome, source=dict(run.source), notes=list(run.notes))
+    with phases.phase("recipe cache", f"{len(recipe.commands)} commands of an earlier port"):
+        is_proven = _rebuild(recipe, bench, again, fetched.name) and again.outcome.exit_code == EXIT_VERIFIED
+        if not is_proven:
+            phases.fail()
+    if not is_proven:
+        cache.drop(source)
+        phases.say(f"recipe cache: its entry proves nothing ({again.outcome.reason}); removed")
+        return Rebuild.SPOILT
+    again.notes.extend(f"fix: {one}" for one in recipe.fixes)
+    again.metrics.update(attempts=0, recipe="cache", packages=dict.fromkeys(recipe.packages, "the recipe"))
+    again.patch = _read_patch(shell, fetched.name)
+    _conclude(recipe, bench, again)
+    run.take(again)
+    return Rebuild.DONE
+
+
+def keep_in_cache(place: Place, run: Run) -> None:
+    """Keep the recipe of a verified port for the next one; a cache that cannot be written is only noted."""
+    cache = place.recipes()
+    if cache is None or run.recipe is None or run.outcome.exit_code != EXIT_VERIFIED:
         return
-    with phases.phase("scan"):
-        products = ("stage", f"build/{fetched.name}")
+    try:
+        cache.keep(run.recipe)
+    except (OSError, AtesorError) as error:
+        run.notes.append(f"the recipe cannot be kept for the next port: {error}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Bench:
+    """What a rebuild works with."""
+
+    settings: Settings
+    place: Place
+    shell: Shell
+    phases: Phases
+
+
+def _rebuild(recipe: Recipe, bench: _Bench, run: Run, name: str) -> bool:
+    """Install, build and scan; say whether it came to a verdict. The outcome is in ``run`` in any case."""
+    place, shell = bench.place, bench.shell
+    place.bring((f"src/{name}",))
+    before = digest_natives(read_tree(place.workspace / "src" / name))
+    run.build_system = recipe.build_system
+    if not (_install(recipe, shell, run, bench.phases) and _carry_out(recipe, shell, run, bench.phases)):
+        return False
+    with bench.phases.phase("scan"):
+        products = ("stage", f"build/{name}")
         place.bring(products)
         found = scan_tree(read_tree(place.workspace, below=products), before)
         scan = set_packaged_aside(found, place.workspace, shell)
     run.outcome = decide_verdict(scan)
     note_scan(scan, run)
+    return True
+
+
+def _conclude(recipe: Recipe, bench: _Bench, run: Run) -> None:
+    """Keep the products and run the package's tests as the recipe has them."""
     run.recipe = recipe
-    keep_products(settings, place, run)
+    keep_products(bench.settings, bench.place, run)
+    add_proofs(bench.settings, run, bench.shell, bench.phases)
     tests = recipe.package_tests
     if tests is not None:
         suite = Suite(
             framework=tests.framework, command=tests.command, prepare=tests.prepare, script=tests.script
         )
-        trial = Trial(shell, phases, cwd=tests.cwd, environment=tests.environment)
-        run_package_tests(settings, run, trial, (suite,))
+        trial = Trial(bench.shell, bench.phases, cwd=tests.cwd, environment=tests.environment)
+        run_package_tests(bench.settings, run, trial, (suite,))
 
 
 def _install(recipe: Recipe, shell: Shell, run: Run, phases: Phases) -> bool:

@@ -22,6 +22,7 @@ from pytest_atesor.porter.verdict import Outcome
 
 if TYPE_CHECKING:  # a run that failed early needs no ELF reader
     from pytest_atesor.porter.package_tests import SuiteResult
+    from pytest_atesor.porter.proofs import Proof
     from pytest_atesor.porter.scan import Artifact
 
 __all__ = ["Report", "copy_artifacts", "format_result", "safe_path", "write_documents", "write_result"]
@@ -49,6 +50,7 @@ class Report:
     notes: Sequence[str] = ()
     package_tests: "SuiteResult | None" = None
     native_tools: Mapping[str, str] = field(default_factory=dict)
+    proofs: "Mapping[str, Proof]" = field(default_factory=dict)
     documents: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -68,7 +70,10 @@ def format_result(report: Report) -> str:
         "phases": [
             {"name": one.name, "duration_s": one.duration_s, "status": one.status} for one in report.phases
         ],
-        "artifacts": [_artifact(one, report.copies) for one in report.artifacts[:_MOST_LISTED]],
+        "artifacts": [
+            _artifact(one, report.copies) | _proof(report.proofs.get(one.sha256))
+            for one in report.artifacts[:_MOST_LISTED]
+        ],
         "package_tests": _package_tests(report.package_tests) if report.package_tests else None,
         "native_tools": {
             sanitize_line(name, 100): sanitize_line(version, 100)
@@ -161,6 +166,20 @@ def _package_tests(one: "SuiteResult") -> dict[str, object]:
     }
 
 
+def _proof(one: "Proof | None") -> dict[str, object]:
+    start = one.start if one is not None else None
+    return {
+        "missing_libraries": None if one is None or one.missing is None else list(one.missing),
+        "start": start
+        and {
+            "argument": start.argument,
+            "status": start.status.value,
+            "exit_code": start.exit_code,
+            "said": start.said,
+        },
+    }
+
+
 def _artifact(one: "Artifact", copies: Mapping[str, str]) -> dict[str, object]:
     facts = one.facts
     return {
@@ -169,6 +188,7 @@ def _artifact(one: "Artifact", copies: Mapping[str, str]) -> dict[str, object]:
         "type": one.type,
         "abi": facts.abi,
         "sha256": one.sha256,
+        "class": f"ELF{facts.bits}",
         "machine": "riscv64",
         "float_abi": facts.float_abi,
         "compressed": facts.compressed,

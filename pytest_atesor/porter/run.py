@@ -4,7 +4,7 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from pytest_atesor.porter.attempts import Built
     from pytest_atesor.porter.installer import Installer
     from pytest_atesor.porter.package_tests import SuiteResult
+    from pytest_atesor.porter.proofs import Proof
     from pytest_atesor.porter.recipe import Recipe
+    from pytest_atesor.porter.recipe_cache import RecipeCache
     from pytest_atesor.porter.scan import Artifact, Scan
 
 __all__ = ["Place", "Run", "decide_jobs", "fetch", "is_here", "lay_out", "note_scan", "port"]
@@ -50,6 +52,7 @@ nproc
 _BYTES_PER_JOB = 768 * 1024 * 1024
 # The harness ends us at the deadline, which is a TIMEOUT; our own limit only serves where nobody does.
 _AFTER_KILL_S = 60.0
+_MOST_ODDITIES = 10
 
 
 def is_here(_paths: tuple[str, ...]) -> None:
@@ -61,13 +64,15 @@ class Place:
     """Where a port happens: sandbox, the host's side of its workspace, the index that all slots share.
 
     ``bring`` makes paths of the workspace on the host what they are in the sandbox, where that is not one
-    directory.
+    directory. ``recipes`` opens the cache, None where there is none; ``renew`` makes the sandbox anew, empty.
     """
 
     sandbox: SandboxLike
     workspace: Path
     index: Path
     bring: Callable[[tuple[str, ...]], None] = is_here
+    recipes: "Callable[[], RecipeCache | None]" = lambda: None
+    renew: Callable[[], object] = lambda: None
 
     @property
     def kept(self) -> Path:
@@ -89,7 +94,13 @@ class Run:
     patch: str = ""
     package_tests: "SuiteResult | None" = None
     native_tools: Mapping[str, str] = field(default_factory=dict)
+    proofs: "Mapping[str, Proof]" = field(default_factory=dict)
     kept_bytes: int = 0
+
+    def take(self, other: "Run") -> None:
+        """Become what ``other`` is."""
+        for one in fields(self):
+            setattr(self, one.name, getattr(other, one.name))
 
 
 def port(settings: Settings, place: Place, run: Run, phases: Phases, environ: Mapping[str, str]) -> None:
@@ -97,15 +108,17 @@ def port(settings: Settings, place: Place, run: Run, phases: Phases, environ: Ma
 
     A failed package is an outcome, not an error. Raises SandboxError and SetupError.
     """
-    deadline = None
-    if settings.kill_at is not None:
-        deadline = time.monotonic() + max(0.0, settings.kill_at - time.time()) + _AFTER_KILL_S
-    shell = Shell(place.sandbox, deadline=deadline, output=phases.output)
     try:
-        with phases.phase("prepare"):
-            jobs = lay_out(shell)
-        with phases.phase("fetch", run.source.get("url") or ""):
-            fetched = fetch(settings, place, shell, run, environ)
+        shell, fetched, jobs = _begin(settings, place, run, phases, environ)
+        if not settings.force:
+            from pytest_atesor.porter.records import Rebuild, rebuild_from_cache  # noqa: PLC0415 - never in a batch
+
+            again = rebuild_from_cache(settings, place, shell, run, phases, fetched)
+            if again is Rebuild.DONE:
+                return
+            if again is Rebuild.SPOILT:
+                place.renew()
+                shell, fetched, jobs = _begin(settings, place, run, phases, environ)
         with phases.phase("detect"):
             place.bring((f"src/{fetched.name}",))
             tree = read_tree(place.workspace / "src" / fetched.name)
@@ -114,6 +127,20 @@ def port(settings: Settings, place: Place, run: Run, phases: Phases, environ: Ma
             _build(settings, place, shell, run, phases, _Work(fetched, tree, candidates, jobs))
     except SourceError as error:
         run.outcome = failed(error.cause, str(error))
+
+
+def _begin(
+    settings: Settings, place: Place, run: Run, phases: Phases, environ: Mapping[str, str]
+) -> tuple[Shell, Fetched, int]:
+    """Lay the workspace out and fetch the source; return the shell, the source, how many jobs may run."""
+    deadline = None
+    if settings.kill_at is not None:
+        deadline = time.monotonic() + max(0.0, settings.kill_at - time.time()) + _AFTER_KILL_S
+    shell = Shell(place.sandbox, deadline=deadline, output=phases.output)
+    with phases.phase("prepare"):
+        jobs = lay_out(shell)
+    with phases.phase("fetch", run.source.get("url") or ""):
+        return shell, fetch(settings, place, shell, run, environ), jobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,14 +255,16 @@ def _build(settings: Settings, place: Place, shell: Shell, run: Run, phases: Pha
         attempts=built.attempts, jobs=work.jobs, packages=dict(sorted(installer.installed.items()))
     )
     if built.scan is not None:
-        from pytest_atesor.porter.records import keep_recipe  # noqa: PLC0415 - keeps the agent's start cheap
-        from pytest_atesor.porter.trial import keep_products  # noqa: PLC0415 - the same
+        from pytest_atesor.porter.records import keep_in_cache, keep_recipe  # noqa: PLC0415 - keeps the agent's start cheap
+        from pytest_atesor.porter.trial import add_proofs, keep_products  # noqa: PLC0415 - the same
 
         note_scan(built.scan, run)
         keep_recipe(settings, shell, run, work.fetched, built)
         keep_products(settings, place, run)
         if built.is_current:
+            add_proofs(settings, run, shell, phases)
             _test(settings, shell, run, phases, name, built)
+        keep_in_cache(place, run)
 
 
 def _test(settings: Settings, shell: Shell, run: Run, phases: Phases, name: str, built: "Built") -> None:
@@ -279,6 +308,8 @@ def _debian_source(fetched: Fetched, url: str) -> str:
 
 def note_scan(scan: "Scan", run: Run) -> None:
     """Keep in ``run`` what a scan found, and what of it is no proof."""
+    from pytest_atesor.porter.abi import describe_abi  # noqa: PLC0415 - only after a build
+
     products = sorted(scan.products, key=lambda one: (one.is_test, not one.path.startswith("stage/")))
     seen: set[str] = set()
     kept = []
@@ -287,13 +318,11 @@ def note_scan(scan: "Scan", run: Run) -> None:
             seen.add(one.sha256)
             kept.append(one)
     run.artifacts = tuple(kept)
-    run.metrics.update(native_files=len(kept), objects=scan.objects)
+    run.metrics.update(native_files=len(kept), objects=scan.objects, foreign_files=len(scan.foreign))
     for path, machine in scan.foreign[:5]:
         run.notes.append(f"for another processor ({machine}), no proof: {path}")
     for path in scan.prebuilt[:5]:
         run.notes.append(f"in the source tree before the build, no proof: {path}")
     for path in scan.packaged[:5]:
         run.notes.append(f"a copy of a file of the sandbox's packages, no proof: {path}")
-    odd = sorted({one.facts.abi for one in kept} - {"lp64d"})
-    if odd:
-        run.notes.append(f"unusual ABI: {', '.join(odd)}")
+    run.notes.extend(describe_abi(kept)[:_MOST_ODDITIES])

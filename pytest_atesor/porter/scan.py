@@ -1,7 +1,8 @@
 """Which files of a tree are products for riscv64, and which only look like ones.
 
-Reads every regular file's first bytes, never through a symlink. What was in the tree before the build (by
-content) proves nothing, nor do the probes that build systems compile for themselves.
+Reads every regular file's first bytes, never through a symlink. What was in the tree before the build proves
+nothing, whole or stripped or filed into another archive, nor do the probes that build systems compile for
+themselves. The bytes that are read are bounded; what of the source could not be read is counted.
 """
 
 import hashlib
@@ -9,14 +10,14 @@ import io
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import BinaryIO
 
 from pytest_atesor.porter.archive import AR_MAGIC, THIN_MAGIC, iter_members
-from pytest_atesor.porter.elf import ELF_MAGIC, ElfFacts, ElfType, read_elf
+from pytest_atesor.porter.elf import ELF_MAGIC, ElfFacts, ElfType, digest_code, read_elf
 from pytest_atesor.porter.tree import Tree, open_inside
 
-__all__ = ["Artifact", "Scan", "digest_natives", "scan_tree", "set_aside"]
+__all__ = ["Artifact", "Before", "Scan", "digest_natives", "scan_tree", "set_aside"]
 
 _PROBES = re.compile(
     r"(^|/)(CMakeFiles|CMakeScripts|meson-private|meson-info|meson-logs|autom4te\.cache|\.git|\.fingerprint|incremental"
@@ -30,6 +31,20 @@ _TESTS = re.compile(
 _MOST_ARTIFACTS = 2_000
 _MOST_PARSED_MEMBERS = 5_000
 _LARGEST = 2 * 1024**3
+_MOST_BYTES = 8 * 1024**3  # in one pass over a tree, sparse files included
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Before:
+    """What was native in a tree before the build.
+
+    ``files`` are the SHA-256 of ELF files and archives, ``code`` those of machine code in riscv64 ones and
+    in archives' members. ``gaps`` counts what could not be looked at.
+    """
+
+    files: frozenset[str] = frozenset()
+    code: frozenset[str] = frozenset()
+    gaps: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +65,10 @@ class Artifact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scan:
-    """What a scan found. ``products`` are proof; the other lists say why something else is none."""
+    """What a scan found. ``products`` are proof; the other lists say why something else is none.
+
+    ``gaps`` counts what of the source was not looked at before the build: anything may have been there.
+    """
 
     products: tuple[Artifact, ...]
     objects: int = 0
@@ -59,20 +77,31 @@ class Scan:
     foreign: tuple[tuple[str, str], ...] = ()
     empty: tuple[str, ...] = ()
     broken: tuple[str, ...] = ()
+    gaps: int = 0
 
 
-def digest_natives(tree: Tree) -> frozenset[str]:
-    """Return the SHA-256 of each ELF file and archive in ``tree``, as they are before anything is built."""
-    return frozenset(digest for _, digest in _natives(tree))
+def digest_natives(tree: Tree, most_bytes: int = _MOST_BYTES) -> Before:
+    """Return what is native in ``tree``, as it is before anything is built."""
+    reader = _Reader(tree, most_bytes)
+    files: set[str] = set()
+    code: set[str] = set()
+    for name, digest in reader.natives():
+        files.add(digest)
+        try:
+            with open_inside(tree.root, name) as handle, os.fdopen(os.dup(handle), "rb") as stream:
+                code.update(_code_digests(stream))
+        except OSError:
+            reader.unread += 1
+    return Before(files=frozenset(files), code=frozenset(code), gaps=tree.cut + reader.unread)
 
 
-def scan_tree(tree: Tree, before: frozenset[str]) -> Scan:
-    """Return the native files of ``tree`` apart from those whose content is in ``before``."""
-    found = _Findings()
-    for name, digest in _natives(tree):
+def scan_tree(tree: Tree, before: Before) -> Scan:
+    """Return the native files of ``tree`` apart from those that were there ``before``."""
+    found = _Findings(before)
+    for name, digest in _Reader(tree, _MOST_BYTES).natives():
         if _PROBES.search(name):
             continue
-        if digest in before:
+        if digest in before.files:
             found.prebuilt.append(name)
             continue
         try:
@@ -89,6 +118,7 @@ def scan_tree(tree: Tree, before: frozenset[str]) -> Scan:
         foreign=tuple(found.foreign),
         empty=tuple(found.empty),
         broken=tuple(found.broken),
+        gaps=before.gaps,
     )
 
 
@@ -104,7 +134,8 @@ def set_aside(scan: Scan, packaged: frozenset[str]) -> Scan:
 class _Findings:
     """Collects what the files turn out to be."""
 
-    def __init__(self) -> None:
+    def __init__(self, before: Before) -> None:
+        self._before = before
         self.products: list[Artifact] = []
         self.prebuilt: list[str] = []
         self.foreign: list[tuple[str, str]] = []
@@ -117,9 +148,17 @@ class _Findings:
         size = os.fstat(stream.fileno()).st_size
         if stream.read(4) == ELF_MAGIC:
             stream.seek(0)
-            self._add_elf(name, digest, size, read_elf(stream))
+            facts = read_elf(stream)
+            if facts is not None and facts.is_riscv64 and self._is_old(stream):
+                self.prebuilt.append(name)
+            else:
+                self._add_elf(name, digest, size, facts)
         else:
             self._add_archive(name, digest, size, stream)
+
+    def _is_old(self, stream: BinaryIO) -> bool:
+        """Say whether the machine code was there before: a file that was stripped since has other bytes."""
+        return bool(self._before.code) and digest_code(stream) in self._before.code
 
     def _add_elf(self, name: str, digest: str, size: int, facts: ElfFacts | None) -> None:
         if facts is None:
@@ -135,7 +174,7 @@ class _Findings:
 
     def _add_archive(self, name: str, digest: str, size: int, stream: BinaryIO) -> None:
         first: ElfFacts | None = None
-        count = foreign = 0
+        count = foreign = old = 0
         machine = ""
         for number, member in enumerate(iter_members(stream)):
             if number >= _MOST_PARSED_MEMBERS:
@@ -144,7 +183,9 @@ class _Findings:
             facts = read_elf(io.BytesIO(content), detailed=False) if content.startswith(ELF_MAGIC) else None
             if facts is None or not facts.has_content:
                 continue
-            if facts.is_riscv64:
+            if facts.is_riscv64 and self._is_old(io.BytesIO(content)):
+                old += 1
+            elif facts.is_riscv64:
                 first, count = first or facts, count + 1
             else:
                 machine, foreign = facts.machine, foreign + 1
@@ -152,6 +193,8 @@ class _Findings:
             self.products.append(_artifact(name, digest, size, "static archive", first, count))
         elif foreign:
             self.foreign.append((name, machine))
+        elif old:
+            self.prebuilt.append(name)
         else:
             self.empty.append(name)
 
@@ -168,20 +211,51 @@ def _artifact(name: str, digest: str, size: int, kind: str, facts: ElfFacts, mem
     )
 
 
-def _natives(tree: Tree) -> Iterator[tuple[str, str]]:
-    """Yield (path, SHA-256) of each file that starts like an ELF file or an archive.
+def _code_digests(stream: BinaryIO) -> Iterator[str]:
+    """Yield the digests of riscv64 machine code in an ELF file or in an archive's members."""
+    if stream.read(4) == ELF_MAGIC:
+        yield from _code_of(stream)
+        return
+    for number, member in enumerate(iter_members(stream)):
+        if number >= _MOST_PARSED_MEMBERS:
+            break
+        content = member.read(stream)
+        if content.startswith(ELF_MAGIC):
+            yield from _code_of(io.BytesIO(content))
 
-    Unreadable ones are skipped.
-    """
-    for name, entry in tree.files.items():
-        if not len(AR_MAGIC) <= entry.size_bytes <= _LARGEST:
-            continue
-        try:
-            with open_inside(tree.root, name) as handle:
-                head = os.pread(handle, len(AR_MAGIC), 0)
-                if not (head.startswith(ELF_MAGIC) or head in {AR_MAGIC, THIN_MAGIC}):
-                    continue
-                with os.fdopen(os.dup(handle), "rb") as stream:
-                    yield name, hashlib.file_digest(stream, "sha256").hexdigest()
-        except OSError:
-            continue
+
+def _code_of(stream: BinaryIO) -> Iterator[str]:
+    stream.seek(0)
+    facts = read_elf(stream, detailed=False)
+    digest = digest_code(stream) if facts is not None and facts.is_riscv64 else ""
+    if digest:
+        yield digest
+
+
+@dataclass(slots=True)
+class _Reader:
+    """One pass over a tree's native files within a number of bytes; counts what it did not read."""
+
+    tree: Tree
+    left_bytes: int
+    unread: int = field(default=0)
+
+    def natives(self) -> Iterator[tuple[str, str]]:
+        """Yield (path, SHA-256) of each file that starts like an ELF file or an archive."""
+        for name, entry in self.tree.files.items():
+            if not len(AR_MAGIC) <= entry.size_bytes <= _LARGEST:
+                continue
+            try:
+                with open_inside(self.tree.root, name) as handle:
+                    head = os.pread(handle, len(AR_MAGIC), 0)
+                    if not (head.startswith(ELF_MAGIC) or head in {AR_MAGIC, THIN_MAGIC}):
+                        continue
+                    size = os.fstat(handle).st_size
+                    if size > min(self.left_bytes, _LARGEST):
+                        self.unread += 1
+                        continue
+                    self.left_bytes -= size
+                    with os.fdopen(os.dup(handle), "rb") as stream:
+                        yield name, hashlib.file_digest(stream, "sha256").hexdigest()
+            except OSError:
+                self.unread += 1

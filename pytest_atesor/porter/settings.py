@@ -44,6 +44,7 @@ class Settings:
     kill_at: float | None
     tests: PackageTesting = PackageTesting.RUN
     is_accelerated: bool = True
+    force: bool = False
 
 
 def read_settings(
@@ -68,10 +69,11 @@ def read_settings(
         target=Target(given.target),
         package=given.package,
         engine=given.engine,
+        is_accelerated=not given.no_acceleration,
         attempt_directory=Path(directory) if directory else None,
         kill_at=_epoch(environ.get("ATESOR_RUN_DEADLINE", "")),
         tests=PackageTesting(given.tests),
-        is_accelerated=not given.no_acceleration,
+        force=given.force,
     )
 
 
@@ -101,7 +103,9 @@ def _parser(environ: Mapping[str, str], program: str) -> argparse.ArgumentParser
         help="build attempts (default: %(default)s)",
     )
     parser.add_argument(
-        "--force", action="store_true", help="part of every agent's contract; this one always builds"
+        "--force",
+        action="store_true",
+        help="find out anew how to build it, even if the recipe of an earlier port is known",
     )
     parser.add_argument("--container", metavar="NAME", help="the sandbox's container name")
     parser.add_argument(

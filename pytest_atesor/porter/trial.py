@@ -1,4 +1,4 @@
-"""The phase after a build that passed: its products are kept, then the package's own tests run."""
+"""The phases after a build that passed: products are kept and asked for evidence, then tests run."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -15,12 +15,16 @@ from pytest_atesor.porter.package_tests import (
     skip_suites,
 )
 from pytest_atesor.porter.phases import Phases
+from pytest_atesor.porter.proofs import describe_proofs, gather_proofs
 from pytest_atesor.porter.recipe import PackageTests
 from pytest_atesor.porter.run import Place, Run
 from pytest_atesor.porter.settings import PackageTesting, Settings
 from pytest_atesor.porter.shell import Shell
 
-__all__ = ["Trial", "keep_products", "run_package_tests"]
+__all__ = ["Trial", "add_proofs", "keep_products", "run_package_tests"]
+
+_LEAST_FOR_PROOFS_S = 60.0  # so near to the kill the report is worth more than evidence
+_MOST_NOTES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,18 @@ def keep_products(settings: Settings, place: Place, run: Run) -> None:
         run.kept_bytes = keep_artifacts(run.artifacts, place.workspace, place.kept)
     except OSError as error:
         run.notes.append(f"the artifacts cannot be kept: {error}")
+
+
+def add_proofs(settings: Settings, run: Run, shell: Shell, phases: Phases) -> None:
+    """Ask the sandbox what it says of the products and leave that in ``run``; no outcome changes."""
+    left_s = None if settings.kill_at is None else settings.kill_at - time.time()
+    if not run.artifacts or (left_s is not None and left_s < _LEAST_FOR_PROOFS_S):
+        return
+    with phases.phase("evidence"):
+        run.proofs = gather_proofs(shell, run.artifacts)
+        started = sum(one.start is not None for one in run.proofs.values())
+        phases.say(f"asked for the libraries of {len(run.proofs)} file(s), started {started} program(s)")
+    run.notes.extend(describe_proofs(run.artifacts, run.proofs)[:_MOST_NOTES])
 
 
 def run_package_tests(settings: Settings, run: Run, trial: Trial, suites: Sequence[Suite]) -> None:

@@ -34,9 +34,9 @@ def decide_verdict(scan: "Scan") -> Outcome:
     """Return verified when a product for riscv64 was found, else unverified with what exactly is missing.
 
     Files for another processor never count, nor do files that were there before the build, in the tree or
-    in the sandbox's packages.
+    in the sandbox's packages. Where not all of the source could be looked at, none of that is known.
     """
-    if scan.products:
+    if scan.products and not scan.gaps:
         return Outcome(verdict=Verdict.VERIFIED, cause=None, reason="", exit_code=EXIT_VERIFIED)
     return Outcome(
         verdict=Verdict.UNVERIFIED, cause=None, reason=_missing_proof(scan), exit_code=EXIT_UNVERIFIED
@@ -47,6 +47,10 @@ def _missing_proof(scan: "Scan") -> str:
     """Return what was found instead; the first of these sentences that is true says the most."""
     foreign = " (".join(scan.foreign[0]) + ")" if scan.foreign else ""
     said = (
+        (
+            scan.products,
+            f"{scan.gaps} entries of the source could not be read before the build: what it made is unknown",
+        ),
         (
             scan.foreign,
             f"the build made {len(scan.foreign)} native file(s) for another processor only, e.g. {foreign}",

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import BinaryIO
 
 from pytest_atesor.porter.packaged import set_packaged_aside
-from pytest_atesor.porter.scan import scan_tree
+from pytest_atesor.porter.scan import Before, scan_tree
 from pytest_atesor.porter.shell import Shell
 from pytest_atesor.porter.tree import Tree
 from pytest_atesor.porter.verdict import decide_verdict
@@ -46,7 +46,7 @@ def _md5(data: bytes) -> str:
 def test_a_copy_of_the_sandboxs_own_program_proves_nothing(make_tree: MakeTree, elf: Make) -> None:
     tree = make_tree({"product": elf()})
     shell = Shell(_Dpkg({_md5(elf())}), deadline=None, output=None)
-    scan = set_packaged_aside(scan_tree(tree, frozenset()), tree.root, shell)
+    scan = set_packaged_aside(scan_tree(tree, Before()), tree.root, shell)
     assert (scan.products, scan.packaged) == ((), ("product",))
     outcome = decide_verdict(scan)
     assert outcome.exit_code == 3
@@ -59,13 +59,13 @@ def test_what_was_built_counts_beside_such_copies_however_many_there_are(
     copies = {f"copy-{number}": elf() + b"%d" % number for number in range(1200)}
     tree = make_tree({**copies, "built": elf(flags=4)})
     shell = Shell(_Dpkg({_md5(one) for one in copies.values()}), deadline=None, output=None)
-    scan = set_packaged_aside(scan_tree(tree, frozenset()), tree.root, shell)
+    scan = set_packaged_aside(scan_tree(tree, Before()), tree.root, shell)
     assert [one.path for one in scan.products] == ["built"]
 
 
 def test_nothing_is_set_aside_where_nothing_is_recorded(make_tree: MakeTree, elf: Make) -> None:
     tree = make_tree({"product": elf()})
     scan = set_packaged_aside(
-        scan_tree(tree, frozenset()), tree.root, Shell(_Dpkg(set()), deadline=None, output=None)
+        scan_tree(tree, Before()), tree.root, Shell(_Dpkg(set()), deadline=None, output=None)
     )
     assert [one.path for one in scan.products] == ["product"]

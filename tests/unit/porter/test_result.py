@@ -15,14 +15,16 @@ from pytest_atesor.porter.kept import keep_artifacts
 from pytest_atesor.porter.package import package_name, write_package
 from pytest_atesor.porter.package_tests import SuiteResult, SuiteStatus
 from pytest_atesor.porter.phases import Phase
+from pytest_atesor.porter.proofs import Proof, Start, StartStatus
 from pytest_atesor.porter.result import Report, copy_artifacts, format_result, safe_path, write_result
-from pytest_atesor.porter.scan import Artifact, scan_tree
+from pytest_atesor.porter.scan import Artifact, Before, scan_tree
 from pytest_atesor.porter.settings import Settings
 from pytest_atesor.porter.tree import read_tree
 from pytest_atesor.porter.verdict import Outcome, failed
 
 _SCHEMA = Path(__file__).parents[3] / "pytest_atesor/core/schemas/result_v1.schema.json"
 _VERIFIED = Outcome(verdict=Verdict.VERIFIED, cause=None, reason="", exit_code=0)
+_START = Start(argument="--version", status=StartStatus.STARTED, exit_code=0, said="x 1")
 _SOURCE = {
     "url": "https://github.com/o/r",
     "url_used": "deb:r",
@@ -58,6 +60,7 @@ def test_a_result_is_valid_against_the_schema() -> None:
         phases=(Phase(name="fetch", duration_s=0.5, status="ok"),),
         artifacts=(_artifact("build/x/tool"),),
         native_tools={"make": "4.4.1-2"},
+        proofs={"0" * 64: Proof(missing=("libx.so",), start=_START)},
         metrics={"attempts": 1},
         notes=("a note",),
         package_tests=SuiteResult(
@@ -71,6 +74,14 @@ def test_a_result_is_valid_against_the_schema() -> None:
     document = json.loads(format_result(report))
     Draft202012Validator(json.loads(_SCHEMA.read_text())).validate(document)
     assert document["artifacts"][0]["abi"] == "lp64d"
+    assert document["artifacts"][0]["class"] == "ELF64"
+    assert document["artifacts"][0]["missing_libraries"] == ["libx.so"]
+    assert document["artifacts"][0]["start"] == {
+        "argument": "--version",
+        "status": "started",
+        "exit_code": 0,
+        "said": "x 1",
+    }
     assert document["native_tools"] == {"make": "4.4.1-2"}
     assert document["package_tests"] == {
         "status": "failed",
@@ -140,7 +151,7 @@ def test_only_what_was_kept_is_copied(tmp_path: Path, elf: Callable[..., bytes])
     (root / "stage").mkdir(parents=True)
     for name in ("good", "bad"):
         (root / "stage" / name).write_bytes(elf(flags=5 if name == "good" else 4))
-    scan = scan_tree(read_tree(root), frozenset())
+    scan = scan_tree(read_tree(root), Before())
     (root / "stage/bad").unlink()
     (root / "stage/bad").symlink_to("/etc/passwd")
     keep_artifacts(scan.products, root, tmp_path / "kept")
@@ -174,7 +185,7 @@ def test_the_zip_has_a_manifest_and_regular_files_only(tmp_path: Path, elf: Call
     (workspace / "stage/tool").write_bytes(elf(kind=2))
     (workspace / "stage/forged").write_bytes(elf(kind=3))
     Path(workspace / "stage/link").symlink_to("/etc/passwd")
-    scan = scan_tree(read_tree(workspace), frozenset())
+    scan = scan_tree(read_tree(workspace), Before())
     settings = Settings(
         url="https://github.com/o/r",
         ref=None,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pytest_atesor.core.outcome import Verdict
 from pytest_atesor.porter.archive import iter_members
 from pytest_atesor.porter.elf import ElfType, read_elf
-from pytest_atesor.porter.scan import Scan, digest_natives, scan_tree
+from pytest_atesor.porter.scan import Before, Scan, digest_natives, scan_tree
 from pytest_atesor.porter.tree import Limits, Tree, open_inside, read_tree
 from pytest_atesor.porter.verdict import decide_verdict
 
@@ -65,14 +65,14 @@ def test_a_broken_elf_file_never_raises(elf: Make, at: int, byte: int) -> None:
 def test_a_linked_riscv64_file_is_a_product(
     make_tree: MakeTree, elf: Make, name: str, options: dict[str, int]
 ) -> None:
-    scan = scan_tree(make_tree({name: elf(**options)}), frozenset())
+    scan = scan_tree(make_tree({name: elf(**options)}), Before())
     assert [one.path for one in scan.products] == [name]
     assert decide_verdict(scan).verdict is Verdict.VERIFIED
 
 
 def test_an_archive_with_riscv64_code_is_a_product(make_tree: MakeTree, elf: Make, archive: Make) -> None:
     content = archive({b"a.o": elf(kind=_REL), b"a_very_long_member_name.o": elf(kind=_REL)})
-    (product,) = scan_tree(make_tree({"libx.a": content}), frozenset()).products
+    (product,) = scan_tree(make_tree({"libx.a": content}), Before()).products
     assert (product.type, product.members, product.facts.abi) == ("static archive", 2, "lp64d")
 
 
@@ -91,7 +91,7 @@ def test_an_archive_with_riscv64_code_is_a_product(make_tree: MakeTree, elf: Mak
 def test_an_archive_without_code_proves_nothing(
     make_tree: MakeTree, elf: Make, archive: Make, content: Callable[[Make, Make], bytes]
 ) -> None:
-    scan = scan_tree(make_tree({"libx.a": content(elf, archive)}), frozenset())
+    scan = scan_tree(make_tree({"libx.a": content(elf, archive)}), Before())
     assert scan.products == ()
     assert scan.empty == ("libx.a",)
 
@@ -102,7 +102,7 @@ def test_files_for_another_processor_never_pass(make_tree: MakeTree, elf: Make, 
             "gen": elf(machine=_X86_64, kind=_EXEC),
             "libh.a": archive({b"a.o": elf(machine=_X86_64, kind=_REL)}),
         }),
-        frozenset(),
+        Before(),
     )
     outcome = decide_verdict(scan)
     assert outcome.exit_code == 3
@@ -120,6 +120,77 @@ def test_a_file_that_was_there_before_the_build_proves_nothing_even_as_a_copy(
     assert "before the build" in decide_verdict(scan).reason
 
 
+def test_an_archive_of_objects_that_were_there_before_proves_nothing(
+    make_tree: MakeTree, elf: Make, archive: Make
+) -> None:
+    old = elf(kind=_REL)
+    before = digest_natives(make_tree({"lib/old.a": archive({b"a.o": old})}))
+    scan = scan_tree(make_tree({"out/new.a": archive({b"renamed.o": old, b"readme": b"text"})}), before)
+    assert scan.products == ()
+    assert "out/new.a" in scan.prebuilt
+
+
+def test_one_new_object_makes_an_archive_a_product(make_tree: MakeTree, elf: Make, archive: Make) -> None:
+    old = elf(kind=_REL)
+    before = digest_natives(make_tree({"old.o": old}))
+    new = bytearray(old)
+    new[64] ^= 0xFF  # the first byte of the text section
+    (product,) = scan_tree(make_tree({"out.a": archive({b"a.o": old, b"b.o": bytes(new)})}), before).products
+    assert product.members == 1
+
+
+def test_symbols_that_were_stripped_make_no_new_file(make_tree: MakeTree, elf: Make) -> None:
+    old = elf(kind=_REL)
+    before = digest_natives(make_tree({"old.o": old}))
+    stripped = bytearray(old)
+    stripped[16:18] = struct.pack("<H", 3)  # the same code in a shared object
+    scan = scan_tree(make_tree({"new.so": bytes(stripped)}), before)
+    assert "new.so" in scan.prebuilt
+    assert scan.products == ()
+
+
+def test_a_source_that_was_not_read_whole_proves_nothing(make_tree: MakeTree, elf: Make) -> None:
+    tree = make_tree({"a.so": elf(), "b.so": elf(flags=4)})
+    before = digest_natives(tree, most_bytes=len(elf()))
+    assert before.gaps == 1
+    outcome = decide_verdict(scan_tree(tree, Before(gaps=1)))
+    assert (outcome.verdict, outcome.exit_code) == (Verdict.UNVERIFIED, 3)
+    assert outcome.reason.startswith("1 entries of the source could not be read before the build")
+
+
+def test_what_lies_deeper_than_the_walk_goes_is_a_gap(tmp_path: Path, elf: Make) -> None:
+    deep = tmp_path / "/".join("d" * 5)
+    deep.mkdir(parents=True)
+    (deep / "prebuilt.so").write_bytes(elf())
+    assert digest_natives(read_tree(tmp_path, Limits(depth=3))).gaps == 1
+
+
+def test_giant_sparse_files_cost_no_hour(tmp_path: Path, elf: Make) -> None:
+    for number in range(40):
+        path = tmp_path / f"giant-{number}"
+        path.write_bytes(elf())
+        os.truncate(path, 1 << 40 if number % 2 else 1 << 30)
+    started = time.perf_counter()
+    before = digest_natives(read_tree(tmp_path), most_bytes=1 << 31)
+    assert before.gaps == 18  # two of a gigabyte fit; beyond two gigabytes nothing is a product either
+    assert time.perf_counter() - started < 60
+
+
+def test_symlink_loops_are_not_entered(tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d/up").symlink_to("..")
+    (tmp_path / "self").symlink_to("self")
+    tree = read_tree(tmp_path)
+    assert (dict(tree.files), set(tree.directories), tree.cut) == ({}, {"d"}, 0)
+
+
+def test_a_name_of_any_bytes_is_scanned_and_named(tmp_path: Path, elf: Make) -> None:
+    name = os.fsdecode(b"new\nline \xff.so")
+    (tmp_path / name).write_bytes(elf())
+    (product,) = scan_tree(read_tree(tmp_path), Before()).products
+    assert product.path == name
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -133,17 +204,17 @@ def test_a_file_that_was_there_before_the_build_proves_nothing_even_as_a_copy(
     ],
 )
 def test_probes_of_build_systems_are_no_products(make_tree: MakeTree, elf: Make, name: str) -> None:
-    assert scan_tree(make_tree({name: elf(kind=_EXEC)}), frozenset()).products == ()
+    assert scan_tree(make_tree({name: elf(kind=_EXEC)}), Before()).products == ()
 
 
 def test_objects_alone_are_unverified_and_counted(make_tree: MakeTree, elf: Make) -> None:
-    scan = scan_tree(make_tree({"a.o": elf(kind=_REL), "b.o": elf(kind=_REL, flags=4)}), frozenset())
+    scan = scan_tree(make_tree({"a.o": elf(kind=_REL), "b.o": elf(kind=_REL, flags=4)}), Before())
     assert scan.objects == 2
     assert "2 object file(s)" in decide_verdict(scan).reason
 
 
 def test_a_32_bit_file_is_no_proof(make_tree: MakeTree, elf: Make) -> None:
-    assert scan_tree(make_tree({"x": elf(bits=32)}), frozenset()).products == ()
+    assert scan_tree(make_tree({"x": elf(bits=32)}), Before()).products == ()
 
 
 def test_nothing_native_is_unverified_with_the_missing_proof() -> None:
@@ -264,7 +335,7 @@ def _section(*, kind: int = 1, offset: int = 0, size: int = 0) -> bytes:
 def test_an_executable_without_code_in_the_file_proves_nothing(
     make_tree: MakeTree, elf: Make, content: Callable[[Make], bytes]
 ) -> None:
-    scan = scan_tree(make_tree({"tool": content(elf)}), frozenset())
+    scan = scan_tree(make_tree({"tool": content(elf)}), Before())
     assert scan.products == ()
     assert scan.empty == ("tool",)
 
