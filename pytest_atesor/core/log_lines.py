@@ -16,7 +16,9 @@ _NOISE: Final = re.compile(
     r"""
       \W*$                                                     # rules, carets, spinners
     | \S*make(?:\[\d+\])?:\ (?:Entering|Leaving)\ directory
-    | \S*make(?:\[\d+\])?:\ (?:Nothing\ to\ be\ done|Waiting\ for\ unfinished)
+    | \S*make(?:\[\d+\])?:\ (?:Nothing\ to\ be\ done|(?:\*\*\*\ )?Waiting\ for\ unfinished)
+    | (?:See|Try|Use)\ ['"`\u2018].*--?h(?:elp)?\b             # where to read on, after the error
+    | (?:rm|mkdir)\ -\w+\ \S                                   # make's echo of its tidying up
     | ninja:\ (?:Entering\ directory|no\ work\ to\ do)
     | \[\s*\d+%\]                                              # CMake's progress
     | [\W_]*\d{1,3}(?:\.\d+)?\s?%[\W_]*$                       # bars

@@ -47,10 +47,26 @@ Receiving objects:  45% (9/20)
 --------------------
 """
 
+PARALLEL_MAKE = """\
+make[1]: Entering directory '/workspace/build/frozen'
+docker: Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?.
+See 'docker run --help'.
+rm -rf *.gc* *.dSYM unit_test *.exe *.obj _CL_*
+make[1]: *** [Makefile:32: asan] Error 125
+make[1]: *** Waiting for unfinished jobs....
+make: *** [Makefile:17: minimal] Error 2
+make[1]: Leaving directory '/workspace/build/frozen'
+"""
+
 
 @pytest.mark.parametrize(
     ("log", "line"),
     [
+        (
+            PARALLEL_MAKE,
+            "docker: Cannot connect to the Docker daemon at unix:///var/run/docker.sock. "
+            "Is the docker daemon running?.",
+        ),
         (GCC, "main.c:1:10: fatal error: zstd.h: No such file or directory"),
         (LINK, "main.c:(.text+0x8): undefined reference to `deflate'"),
         (PYTHON, "RuntimeError: no toolchain"),
@@ -65,6 +81,7 @@ Receiving objects:  45% (9/20)
         (" \n\t\n\r\n", ""),
     ],
     ids=[
+        "parallel make",
         "compiler",
         "linker",
         "traceback",
