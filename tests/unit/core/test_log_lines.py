@@ -64,8 +64,10 @@ make[1]: Leaving directory '/workspace/build/frozen'
     [
         (
             PARALLEL_MAKE,
-            "docker: Cannot connect to the Docker daemon at unix:///var/run/docker.sock. "
-            "Is the docker daemon running?.",
+            (
+                "docker: Cannot connect to the Docker daemon at unix:///var/run/docker.sock. "
+                "Is the docker daemon running?."
+            ),
         ),
         (GCC, "main.c:1:10: fatal error: zstd.h: No such file or directory"),
         (LINK, "main.c:(.text+0x8): undefined reference to `deflate'"),
