@@ -94,6 +94,7 @@ class Family:
 
     def reap(self) -> frozenset[int]:
         """Reap the orphans of this family that ended; return those that live. The child is left alone."""
+        living: frozenset[int] = frozenset()
         for _ in range(_LOOKS):  # bounded for fork bombs: what keeps making orphans is alive and returned
             living, reaped = self._reap_once()
             if not reaped:
