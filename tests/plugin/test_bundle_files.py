@@ -2,13 +2,14 @@
 
 import json
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
+from disks import memory_disk, mount
 from jsonschema import Draft202012Validator
 from lab import SECONDS, Lab
 
@@ -77,21 +78,17 @@ def test_the_bundle_of_a_package_list_fits_the_schemas(lab: Lab) -> None:
     assert {"batch_plan_v1", "runspec_v1", "attempt_v1"} <= met
 
 
-def run(program: str, *arguments: object) -> bool:
-    found = shutil.which(program)
-    command = [str(found), *map(str, arguments)]
-    return found is not None and subprocess.run(command, capture_output=True, check=False).returncode == 0
-
-
 @pytest.fixture
 def small_disk(lab: Lab) -> Iterator[Path]:
     """A file system of 512 KiB, mounted at ``runs`` in the rootdir."""
     place = lab.root / "runs"
     place.mkdir()
-    if not run("mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", place):
-        pytest.skip("needs the right to mount a tmpfs")
-    yield place
-    assert run("umount", "--lazy", place)
+    with ExitStack() as held:
+        try:
+            held.enter_context(memory_disk(place, "512k"))
+        except (OSError, subprocess.CalledProcessError):
+            pytest.skip("needs the right to mount a tmpfs")
+        yield place
 
 
 @pytest.mark.parametrize("workers", ["-n0", "-n2"])
@@ -117,7 +114,7 @@ def test_a_full_disk_ends_the_batch_with_its_reason_and_the_rest_runs_later(
 
 def test_a_read_only_root_is_told_before_anything_runs(lab: Lab, small_disk: Path) -> None:
     lab.write_manifest({"a": f"touch {lab.root}/ran"})
-    assert run("mount", "-o", "remount,ro", small_disk)
+    mount("-o", "remount,ro", small_disk)
     done = lab.batch("run", "m.yaml")
     assert done.code == 1
     assert done.err == (

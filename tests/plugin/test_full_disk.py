@@ -1,14 +1,13 @@
 """A full disk below the bundle: one line, exit 1, nothing lost, and the batch goes on once there is room."""
 
-import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from disks import memory_disk
 from lab import Lab
 
-AS_ROOT = [] if os.geteuid() == 0 else ["sudo", "--non-interactive"]
 FILLER = """#!/bin/sh
 if [ ! -e was-full ]; then
     : > was-full
@@ -25,10 +24,8 @@ def small_disk(lab: Lab) -> Iterator[Path]:
     """Mount one MiB of memory where the lab's bundles go."""
     runs = lab.root / "runs"
     runs.mkdir()
-    options = f"size=1m,uid={os.getuid()},mode=755"
-    subprocess.run([*AS_ROOT, "mount", "-t", "tmpfs", "-o", options, "atesor-test", str(runs)], check=True)
-    yield runs
-    subprocess.run([*AS_ROOT, "umount", "--lazy", str(runs)], check=True)
+    with memory_disk(runs, "1m") as disk:
+        yield disk
 
 
 @pytest.mark.parametrize("workers", ["-n0", "-n2"])
