@@ -16,6 +16,7 @@ from pytest_atesor.sandbox.failure import Failure, decide_failure
 from pytest_atesor.sandbox.interface import Completed, Engine, ExecSpec, Foreign, Present, SandboxSpec
 from pytest_atesor.sandbox.pump import pump_process
 from pytest_atesor.sandbox.slots import slot_directory
+from pytest_atesor.sandbox.workspace import EMPTY, LAY_OUT, replace_workspace, settle_workspace
 
 __all__ = ["DEFAULT_LIMITS", "Limits", "Sandbox", "open_sandbox"]
 
@@ -112,38 +113,50 @@ def open_sandbox(  # noqa: PLR0913 - keyword-only facts of one sandbox
     A new one has a fresh file system and proves that nothing of the old one runs. A sandbox of another image
     is replaced in any case. Raises SandboxError when a container of somebody else has the name.
     """
-    found = engine.state(name)
-    if isinstance(found, Foreign):
-        raise SandboxError(
-            f"{engine.name}: the container {name} was not made by this program and is left alone"
-        )
-    if isinstance(found, Present):
-        if not reset and found.running and found.image_id == engine.image_id(image):
-            return Sandbox(engine, name)
+    if reset:
         engine.remove(name)
-    workspace = slot_directory(state, name) / "workspace"
-    workspace.mkdir(parents=True, exist_ok=True)
-    engine.create(
-        SandboxSpec(
-            name=name,
-            image=image,
-            workspace=workspace,
-            memory_bytes=limits.memory_bytes,
-            pids=limits.pids,
-            labels=labels or {},
-            cpu_weight=limits.cpu_weight,
-        )
+    else:
+        found = engine.state(name)
+        if isinstance(found, Foreign):
+            raise SandboxError(
+                f"{engine.name}: the container {name} was not made by this program and is left alone"
+            )
+        if isinstance(found, Present):
+            if found.running and found.image_id == engine.image_id(image):
+                return Sandbox(engine, name)
+            engine.remove(name)
+    directory = slot_directory(state, name)
+    spec = SandboxSpec(
+        name=name,
+        image=image,
+        workspace=directory / "workspace",
+        memory_bytes=limits.memory_bytes,
+        pids=limits.pids,
+        labels=labels or {},
+        cpu_weight=limits.cpu_weight,
     )
-    sandbox = Sandbox(engine, name)
-    _prepare_workspace(sandbox, empty=reset)
+    if not reset:
+        spec.workspace.mkdir(parents=True, exist_ok=True)
+        return _start(engine, spec, LAY_OUT)
+    settle_workspace(directory)
+    try:
+        return _start(engine, spec, EMPTY)
+    except SandboxError:
+        # what was done to the workspace is no fault of the case that comes next
+        engine.remove(name)
+        replace_workspace(directory)
+        return _start(engine, spec, EMPTY)
+
+
+def _start(engine: Engine, spec: SandboxSpec, script: str) -> Sandbox:
+    engine.create(spec)
+    sandbox = Sandbox(engine, spec.name)
+    _prepare_workspace(sandbox, script)
     return sandbox
 
 
-def _prepare_workspace(sandbox: Sandbox, *, empty: bool) -> None:
-    """Give the workspace its directories, from inside: the host may not be allowed to touch files there."""
-    script = "mkdir -p src cache/apt/archives/partial && chown builder:builder src"
-    if empty:
-        script = "find . -mindepth 1 -maxdepth 1 ! -name cache -exec rm -rf {} + && " + script
+def _prepare_workspace(sandbox: Sandbox, script: str) -> None:
+    """Put the workspace in order from inside: the host may not be allowed to touch files there."""
     done = sandbox.run(ExecSpec(argv=["sh", "-c", script], user="root"), timeout_s=_PREPARE_S)
     if done.exit_code != 0 or done.timed_out:
         said = done.tail.decode(errors="replace").strip()[-300:]

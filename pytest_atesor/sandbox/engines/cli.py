@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from pytest_atesor.errors import SandboxError, SetupError
+from pytest_atesor.sandbox.engines.clients import end_stopped_clients
 from pytest_atesor.sandbox.engines.oci import CAPABILITIES, INIT
 from pytest_atesor.sandbox.interface import (
     LABEL,
@@ -162,12 +163,14 @@ class CliEngine(ABC):
 
     def remove(self, name: str) -> None:
         """Kill and remove our sandbox with all its processes. Absent is fine; Foreign raises SandboxError."""
+        end_stopped_clients((self.program,), name)
         container = self._own(name)
         if container is not None:
             self._call([*self._remove_command(), container], absent_is_fine=True)
 
     def restart(self, name: str) -> None:
         """Kill everything in our sandbox and start it again, empty."""
+        end_stopped_clients((self.program,), name)
         container = self._own(name)
         if container is None:
             raise SandboxError(f"{self.name}: the sandbox {name} is gone; it must be created again")

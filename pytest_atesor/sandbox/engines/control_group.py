@@ -72,18 +72,24 @@ class ControlGroup:
                 ]
         return ()
 
+    def thaw(self) -> None:
+        """Let the group's processes go on, which somebody who was killed meanwhile may have stopped."""
+        self._switch(0)
+
     @contextlib.contextmanager
     def _frozen(self) -> Iterator[None]:
         """Stop the group's processes inside the block, where the kernel can do that."""
-        v2, v1 = self._unified / "cgroup.freeze", self._of["freezer"] / "freezer.state"
-        switch, on, off = (v2, "1", "0") if v2.exists() else (v1, "FROZEN", "THAWED")
-        with contextlib.suppress(OSError):
-            switch.write_text(on, encoding="ascii")
+        self._switch(1)
         try:
             yield
         finally:
-            with contextlib.suppress(OSError):
-                switch.write_text(off, encoding="ascii")
+            self.thaw()
+
+    def _switch(self, position: int) -> None:
+        v2, v1 = self._unified / "cgroup.freeze", self._of["freezer"] / "freezer.state"
+        switch, words = (v2, ("0", "1")) if v2.exists() else (v1, ("THAWED", "FROZEN"))
+        with contextlib.suppress(OSError):
+            switch.write_text(words[position], encoding="ascii")
 
 
 def find_controllers(mount: Path = _MOUNT) -> frozenset[str]:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from pytest_atesor.errors import SandboxError, SetupError
+from pytest_atesor.sandbox.engines.clients import end_stopped_clients
 from pytest_atesor.sandbox.engines.control_group import (
     ControlGroup,
     end_process,
@@ -45,6 +46,7 @@ __all__ = ["HostEngine"]
 
 _NOFILE: Final = 524_288
 _NOBODY: Final = 65_534
+_RUNTIMES: Final = ("runc", "crun")
 _NEEDS: Final[Mapping[str, str]] = {
     "slirp4netns": "slirp4netns",
     "ip": "iproute2",
@@ -89,7 +91,7 @@ class HostEngine:
                 "sandboxes without a container engine need root; choose --atesor-engine podman "
                 "(apt-get install podman), which does not"
             )
-        if not (has_program("runc") or has_program("crun")):
+        if not any(map(has_program, _RUNTIMES)):
             raise SetupError("no OCI runtime is installed; apt-get install runc")
         for program, package in _NEEDS.items():
             if not has_program(program):
@@ -139,11 +141,13 @@ class HostEngine:
         record = self._read(name)
         if not record:
             return Absent()
+        init = _find_init(record)
         return Present(
-            running=_find_init(record) is not None,
+            running=init is not None,
             image_id=str(record["image_id"]),
             labels=record["labels"],
             oom_killed=self._group(name).count_oom_kills() > 0,
+            pid=init or 0,
         )
 
     def create(self, spec: SandboxSpec) -> None:
@@ -186,9 +190,13 @@ class HostEngine:
         if not place.exists():
             return
         record = self._read(name)
+        end_stopped_clients(_RUNTIMES, name)
+        group = self._group(name)
+        group.thaw()  # in a stopped group nothing dies
         for word in ("init", "uplink"):
             if len(process := record.get(word, ())) > 1 and process[1] is not None:
                 end_process(process[0], process[1])
+        group.kill_all_but(0)
         run_program([*self._runtime_argv(), "delete", "--force", name])
         remove_tree(place)
 
@@ -329,7 +337,7 @@ class HostEngine:
 
 
 def _runtime() -> str:
-    return find_program("runc" if has_program("runc") else "crun")
+    return find_program(next(filter(has_program, _RUNTIMES), _RUNTIMES[0]))
 
 
 def _find_init(record: Mapping[str, Any]) -> int | None:

@@ -69,8 +69,10 @@ class FakeEngine:
         self.containers[spec.name] = Present(running=True, image_id=image_id, labels={LABEL: spec.name})
 
     def remove(self, name: str) -> None:
-        self.calls.append(f"remove {name}")
-        del self.containers[name]
+        if isinstance(self.containers.get(name), Foreign):
+            raise SandboxError(f"fake: the container {name} was not made by this program and is left alone")
+        if self.containers.pop(name, None) is not None:
+            self.calls.append(f"remove {name}")
 
     def restart(self, name: str) -> None:
         self.calls.append(f"restart {name}")

@@ -43,6 +43,29 @@ def test_a_reset_empties_the_workspace_but_for_the_cache(engine: FakeEngine, tmp
     assert "! -name cache -exec rm -rf" in prepared
 
 
+def test_a_workspace_that_cannot_be_prepared_is_replaced_once(engine: FakeEngine, tmp_path: Path) -> None:
+    engine.says = "echo input/output error; exit 1"
+    (tmp_path / "slots/box/workspace").mkdir(parents=True)
+    (tmp_path / "slots/box/workspace/stubborn").touch()
+    with pytest.raises(SandboxError, match="workspace of box cannot be prepared"):
+        opened(engine, tmp_path, reset=True)
+    assert [call for call in engine.calls if not call.startswith("exec")] == [
+        *("create box", "remove box", "create box")
+    ]
+    assert list((tmp_path / "slots/box/workspace").iterdir()) == []
+
+
+@pytest.mark.parametrize("mode", [0o700, 0o775, 0o1777, 0o0])
+def test_a_workspace_with_another_mode_is_replaced(engine: FakeEngine, tmp_path: Path, mode: int) -> None:
+    workspace = tmp_path / "slots/box/workspace"
+    workspace.mkdir(parents=True)
+    (workspace / "file").touch()
+    workspace.chmod(mode)
+    opened(engine, tmp_path, reset=True)
+    assert (workspace.stat().st_mode & 0o7777, list(workspace.iterdir())) == (0o755, [])
+    assert [path.name for path in (tmp_path / "slots/box").iterdir()] == ["workspace"]
+
+
 def test_opening_without_reset_removes_no_file(engine: FakeEngine, tmp_path: Path) -> None:
     opened(engine, tmp_path)
     assert not [call for call in engine.calls if "rm -rf" in call]
