@@ -99,7 +99,8 @@ class Controller:
     def pytest_report_header(self) -> list[str]:
         """Say what runs, where, and where its bundle is."""
         engine = self._batch.engine.name if self._batch.engine is not None else "none"
-        return self._live.header(show_path(self._batch.bundle.layout.root), engine)
+        lines = self._live.header(show_path(self._batch.bundle.layout.root), engine)
+        return [*lines, f"machine: {self._batch.machine}"] if self._batch.machine else lines
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
@@ -205,6 +206,12 @@ class Controller:
         }
         if kept:
             cache.set(_LAST_FAILED, {**cache.get(_LAST_FAILED, {}), **kept})
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True, specname="pytest_terminal_summary")
+    def pytest_terminal_summary_around(self) -> Generator[None, object, object]:
+        """Show each failure once: in the table."""
+        with self._live.failures_set_aside():
+            return (yield)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_terminal_summary(self) -> None:

@@ -16,11 +16,13 @@ from pytest_atesor.control.region import Region, has_region
 from pytest_atesor.core.ledger import NotStarted, Running
 from pytest_atesor.core.outcome import Status
 from pytest_atesor.core.plan import BatchKind
+from pytest_atesor.core.recovery import decide_rerun, decide_resume
 from pytest_atesor.reports.events import format_ended, format_retried, format_skipped, format_started
 from pytest_atesor.work.collection import RECORD_ATTRIBUTE
+from pytest_atesor.work.worker import show_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import pytest
 
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LiveReport"]
 
+_REPORT_CHARACTERS: Final = "fE"  # pytest's own when nobody gave -r
 _LETTERS: Final = {
     Status.PASS: ("passed", "."),
     Status.UNVERIFIED: ("failed", "U"),
@@ -62,6 +65,7 @@ class LiveReport:
         self._awaited = workers
         self._total = 0
         self._known: dict[str, Status] = {}
+        self._set_aside: list[Any] = []
 
     @property
     def _verbosity(self) -> int:
@@ -174,10 +178,9 @@ class LiveReport:
         self._known[nodeid] = record.status if record is not None else Status.SKIPPED
 
     def summary(self, defects: Sequence[str], warnings: Sequence[str] = ()) -> None:
-        """Print the table of all selected cases, the counts, the pass rate, the causes, and other defects."""
+        """Print the table of the selected cases, counts and pass rate, how to go on, and other defects."""
         from pytest_atesor.control.github import tell_github  # noqa: PLC0415 - the page's room, for the end only
-        from pytest_atesor.reports.causes import format_causes  # noqa: PLC0415 - rich, for the end only
-        from pytest_atesor.reports.table import format_report  # noqa: PLC0415 - the same
+        from pytest_atesor.reports.table import format_report  # noqa: PLC0415 - rich, for the end only
 
         self._is_summary = True
         terminal = self._terminal
@@ -188,8 +191,7 @@ class LiveReport:
             terminal.write_sep("=", "packages" if is_list else "cases")
             writer = self._config.get_terminal_writer()
             report = format_report(self._ledger, width=writer.fullwidth, color=writer.hasmarkup)
-            causes = format_causes(self._ledger, width=writer.fullwidth, color=writer.hasmarkup)
-            for line in "\n\n".join(part for part in (report, causes) if part).split("\n"):
+            for line in [*report.split("\n"), *self._list_ways_on()]:
                 terminal.write_line(line)
             for warning in warnings:
                 terminal.write_line(f"atesor: {warning}")
@@ -197,10 +199,46 @@ class LiveReport:
                 terminal.write_line(f"atesor: error: {defect}")
             for line in tell_github(self._ledger, os.environ):
                 terminal.write_line(line)
+        if (
+            self._set_aside
+            and self._config.getoption("reportchars", _REPORT_CHARACTERS) != _REPORT_CHARACTERS
+        ):
+            terminal.stats["failed"] = self._set_aside
+
+    @contextlib.contextmanager
+    def failures_set_aside(self) -> Iterator[None]:
+        """Keep pytest from saying once more, within the block, what the table says of failed cases.
+
+        That is its FAILURES and its short summary; ``--tb`` and ``-r`` still ask for them.
+        """
+        stats = self._terminal.stats if self._terminal is not None else {}
+        failed = stats.get("failed", [])
+        if not failed or self._config.getoption("tbstyle", "auto") != "auto":
+            yield
+            return
+        source = self._ledger.plan.source
+        ours = {f"{source}::{case.label}" for case in self._ledger.plan.cases}
+        stats["failed"] = [report for report in failed if report.nodeid not in ours]
+        self._set_aside = failed
+        try:
+            yield
+        finally:
+            stats["failed"] = failed
 
     @property
     def _terminal(self) -> Any:  # noqa: ANN401 - pytest's reporter has no public type
         return self._config.pluginmanager.getplugin("terminalreporter")
+
+    def _list_ways_on(self) -> list[str]:
+        """Return lines that name the page, and the command that runs what has no outcome, or what failed."""
+        plan, root = self._ledger.plan, show_path(self._layout.root)
+        command = f"atesor {'sweep' if plan.kind is BatchKind.SWEEP else 'batch'}"
+        lines = [f"page: {root}/{self._layout.report.name}"] if self._layout.report.exists() else []
+        if decide_resume(self._ledger):
+            lines.append(f"to go on: {command} resume {shlex.quote(root)}")
+        elif decide_rerun(self._ledger, failed=True):
+            lines.append(f"to run the failed ones again: {command} rerun {shlex.quote(root)} --failed")
+        return lines
 
     def _end_line(self) -> None:
         """Go to a line of our own: xdist leaves the cursor behind its count of workers."""

@@ -1,32 +1,41 @@
-"""The final report of a batch as text: every case, the counts, and an honest pass rate."""
+"""The final report of a batch as text: every case once, failures first and by cause, an honest pass rate."""
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from pytest_atesor.core.causes import CauseGroup, group_failures
 from pytest_atesor.core.ledger import Counts, Ledger, count_states
-from pytest_atesor.core.outcome import Status
+from pytest_atesor.core.outcome import Cause, Status
 from pytest_atesor.core.plan import BatchKind
 from pytest_atesor.core.summary import SummaryRow, summarize
 from pytest_atesor.core.text import sanitize_line
 from pytest_atesor.reports.styles import STYLES
 
-__all__ = [
-    "NARROWEST",
-    "format_headline",
-    "format_percent",
-    "format_report",
-    "format_table",
-    "render_table",
-    "select_rows",
-]
+__all__ = ["format_headline", "format_percent", "format_report", "format_table"]
 
-NARROWEST: Final = 40
-_WIDE: Final = 80
+_NARROWEST: Final = 40
+_MOST_ROWS: Final = 20  # of cases that need no look: more of them stand beside each other
+_SHORTEST_NAME: Final = 8
+_STATUS_CELLS: Final = max(map(len, Status))
+_SECONDS_CELLS: Final = 7
+_GAP: Final = 2
+_STYLES: Final = {status.value: style for status, style in STYLES.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Section:
+    """Rows under one heading; ``is_bad`` says that each wants to be looked at, so each shows its log."""
+
+    heading: Text
+    rows: tuple[SummaryRow, ...]
+    is_bad: bool
 
 
 def format_report(
@@ -34,7 +43,8 @@ def format_report(
 ) -> str:
     """Return the whole final report: the table of the selected cases, then the headline. No final newline."""
     noun = "package" if ledger.plan.kind is BatchKind.PACKAGE_LIST else "case"
-    rows = select_rows(ledger)
+    selected = {case.case_id for case in ledger.selected}
+    rows = tuple(row for row in summarize(ledger, {}) if row.case.case_id in selected)
     counts = count_states(ledger.state(row.case.case_id) for row in rows)
     earlier = _list_earlier(ledger)
     parts = [
@@ -43,8 +53,8 @@ def format_report(
     ]
     left_out = len(ledger.plan.cases) - len(rows)
     if left_out:
-        parts.append(f"{left_out} of {len(ledger.plan.cases)} planned cases were not selected")
-    return "\n\n".join(part for part in parts[:2] if part) + "".join(f"\n{part}" for part in parts[2:])
+        parts[1] += f"\n{left_out} of {len(ledger.plan.cases)} planned cases were not selected"
+    return "\n\n".join(part for part in parts if part)
 
 
 def format_headline(counts: Counts, noun: str = "package") -> str:
@@ -65,9 +75,12 @@ def format_headline(counts: Counts, noun: str = "package") -> str:
             f"pass rate {passed}/{counts.ran} = {format_percent(passed, counts.ran)} %, verified passes only"
         )
     if counts.environment:
-        lines.append(
-            f"{counts.environment} FAIL of the environment: the {noun} is not to blame, run it again"
+        blame = (
+            f"{noun} is not to blame, run it"
+            if counts.environment == 1
+            else f"{noun}s are not to blame, run them"
         )
+        lines.append(f"{counts.environment} FAIL of the environment: the {blame} again")
     return "\n".join(lines)
 
 
@@ -80,49 +93,112 @@ def format_table(
     noun: str = "package",
     earlier: Mapping[str, Sequence[str]] | None = None,
 ) -> str:
-    """Return one table row per case in ``width`` columns: case, status, seconds, cause, reason and log.
+    """Return the cases in ``width`` columns, under a heading per cause: the largest first, the passes last.
 
-    ``earlier`` maps case ids to lines about their earlier attempts, which stand below the log.
-    Long words are folded, never lost; below 80 columns the cause stands before the reason. Without ``color``
-    the text has no escape sequence. Empty without rows.
+    A heading has the number of its cases, their status and cause, and their reason: the last meaningful line.
+    A row has case, status, seconds and log. ``earlier`` maps case ids to lines about their earlier attempts,
+    which stand below the log. Of many cases that did not fail the logs are left out, and several stand in a
+    line. Long words are folded, never lost. Without ``color`` the text has no escape sequence. Empty without
+    rows.
     """
     if not rows:
         return ""
-    width = max(width, NARROWEST)
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    table.add_column(noun.upper(), overflow="fold", min_width=8, max_width=max(10, width // 4))
-    table.add_column("STATUS", no_wrap=True)
-    table.add_column("SECONDS", justify="right", no_wrap=True)
-    if with_cause := width >= _WIDE:
-        table.add_column("CAUSE", no_wrap=True)
-    table.add_column("DETAILS", overflow="fold", ratio=1)
-    for row in rows:
-        lines = (earlier or {}).get(row.case.case_id, ())
-        table.add_row(*_cells(row, log_directory, lines, with_cause=with_cause))
-    return render_table(table, width=width, color=color)
-
-
-def select_rows(ledger: Ledger) -> tuple[SummaryRow, ...]:
-    """Return the rows of the selected cases, in plan order."""
-    selected = {case.case_id for case in ledger.selected}
-    return tuple(row for row in summarize(ledger, {}) if row.case.case_id in selected)
-
-
-def render_table(table: Table, *, width: int, color: bool) -> str:
-    """Return a table as text in ``width`` columns, without spaces at the ends of lines or a final newline."""
-    file = io.StringIO()
-    console = Console(
-        file=file,
-        width=width,
-        force_terminal=color,
-        color_system="standard" if color else None,
-        no_color=not color,
-        highlight=False,
-        markup=False,
-        emoji=False,
+    width = max(width, _NARROWEST)
+    longest = max(cell_len(sanitize_line(row.case.label)) for row in rows)
+    name_cells = max(_SHORTEST_NAME, min(longest, max(10, width // 4)))
+    console = _make_console(width, color=color)
+    heads = (
+        f"{noun.upper():<{name_cells}}",
+        f"{'STATUS':<{_STATUS_CELLS}}",
+        f"{'SECONDS':>{_SECONDS_CELLS}}",
     )
-    console.print(table)
-    return "\n".join(line.rstrip() for line in file.getvalue().rstrip("\n").split("\n"))
+    console.print(Text((" " * _GAP).join((*heads, "LOG")), style="bold"))
+    for section in _divide(rows):
+        console.print()
+        console.print(section.heading)
+        lines = [(row, (earlier or {}).get(row.case.case_id, ())) for row in section.rows]
+        if not section.is_bad and len(lines) > _MOST_ROWS:
+            several = [row for row, more in lines if not more]
+            lines = [(row, more) for row, more in lines if more]
+            console.print(_lay_out(several, name_cells, width))
+        if lines:
+            table = _make_table(name_cells)
+            for row, more in lines:
+                table.add_row(*_cells(row, log_directory, more))
+            console.print(table)
+    return _read(console)
+
+
+def _divide(rows: Sequence[SummaryRow]) -> Iterator[_Section]:
+    """Yield every row in one section.
+
+    Failures come first, by cause; then those of the environment, what was not run, and last the passes.
+    """
+    by_id = {row.case.case_id: row for row in rows}
+    for group in sorted(group_failures(rows), key=lambda group: group.status is Status.SKIPPED):
+        members = tuple(by_id.pop(case_id) for case_id in group.case_ids)
+        is_bad = group.status is not Status.SKIPPED
+        yield _Section(heading=_head_group(group, members), rows=members, is_bad=is_bad)
+    others: dict[str, list[SummaryRow]] = {}
+    for row in by_id.values():
+        others.setdefault(_name_state(row), []).append(row)
+    for name, rest in sorted(others.items(), key=lambda item: item[0] == Status.PASS):
+        heading = Text(f"{len(rest)} {name}", style=f"bold {_STYLES.get(name, '')}".strip())
+        yield _Section(heading=heading, rows=tuple(rest), is_bad=False)
+
+
+def _head_group(group: CauseGroup, members: Sequence[SummaryRow]) -> Text:
+    cause = group.cause.value if group.cause else ""
+    if group.cause is Cause.ENVIRONMENT:
+        cause += ", not the package's fault"
+    what = f"{len(members)} {group.status.value}" + (f" ({cause})" if cause else "")
+    heading = Text.assemble((what, f"bold {STYLES[group.status]}"), ": ")
+    is_one = len({row.outcome.reason for row in members}) == 1
+    if is_one and group.line:
+        return heading.append(group.line)
+    heading.append(group.signature)
+    return heading.append(f"\nfor example: {group.line}") if group.line else heading
+
+
+def _name_state(row: SummaryRow) -> str:
+    outcome = row.outcome
+    if outcome.state in {"ended", "skipped"} and outcome.status is not None:
+        return outcome.status.value
+    return outcome.state.replace("_", " ")
+
+
+def _cells(row: SummaryRow, log_directory: str, earlier: Sequence[str]) -> tuple[Text, ...]:
+    record, state = row.outcome.record, _name_state(row)
+    log = f"{log_directory}/{row.case.case_id}.log" if record else ""
+    return (
+        Text(sanitize_line(row.case.label)),
+        Text(state, style=_STYLES.get(state, "")),
+        Text(f"{record.duration_s:.1f}" if record else ""),
+        Text("\n".join(line for line in (log, *earlier) if line)),
+    )
+
+
+def _lay_out(rows: Sequence[SummaryRow], name_cells: int, width: int) -> Text:
+    """Return cases without their logs, as many in a line as fit."""
+    shown = []
+    for row in rows:
+        name, state, seconds, _ = _cells(row, "", ())
+        if name.cell_len > name_cells:
+            name = Text(set_cell_size(name.plain, name_cells - 1) + "…")
+        shown.append((set_cell_size(name.plain, name_cells), state, seconds.plain))
+    state_cells = max(state.cell_len for _, state, _ in shown)
+    seconds_cells = max(len(seconds) for _, _, seconds in shown)
+    cells = name_cells + state_cells + seconds_cells + 2 * _GAP
+    in_a_line = max(1, (width + 2 * _GAP) // (cells + 2 * _GAP))
+    gap = " " * _GAP
+    whole = [
+        Text.assemble(
+            name, gap, state, " " * (state_cells - state.cell_len), gap, f"{seconds:>{seconds_cells}}"
+        )
+        for name, state, seconds in shown
+    ]
+    lines = [whole[at : at + in_a_line] for at in range(0, len(whole), in_a_line)]
+    return Text("\n").join(Text(2 * gap).join(line) for line in lines)
 
 
 def _list_earlier(ledger: Ledger) -> dict[str, tuple[str, ...]]:
@@ -139,30 +215,37 @@ def _list_earlier(ledger: Ledger) -> dict[str, tuple[str, ...]]:
     }
 
 
-def _cells(
-    row: SummaryRow, log_directory: str, earlier: Sequence[str], *, with_cause: bool
-) -> tuple[Text, ...]:
-    outcome = row.outcome
-    status = outcome.status
-    shown = status.value if status else outcome.state.replace("_", " ")
-    record = outcome.record
-    log = f"{log_directory}/{row.case.case_id}.log" if record else ""
-    cause = outcome.cause.value if outcome.cause else ""
-    reason = "" if status is Status.PASS else sanitize_line(outcome.reason)
-    if not with_cause:
-        reason = ": ".join(part for part in (cause, reason) if part)
-    return (
-        Text(sanitize_line(row.case.label)),
-        Text(shown, style=STYLES[status] if status else ""),
-        Text(f"{record.duration_s:.1f}" if record else ""),
-        *((Text(cause),) if with_cause else ()),
-        Text("\n".join(line for line in (reason, log, *earlier) if line)),
-    )
-
-
 def format_percent(part: int, whole: int) -> str:
     """Return a percentage with one decimal that says 100.0 only for all and 0.0 only for none."""
     rounded = f"{100 * part / whole:.1f}"
     if part < whole and rounded == "100.0":
         return "99.9"
     return "0.1" if part and rounded == "0.0" else rounded
+
+
+def _make_table(name_cells: int) -> Table:
+    table = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, show_header=False)
+    table.add_column(overflow="fold", width=name_cells)
+    table.add_column(no_wrap=True, width=_STATUS_CELLS)
+    table.add_column(justify="right", no_wrap=True, min_width=_SECONDS_CELLS)
+    table.add_column(overflow="fold", ratio=1)
+    return table
+
+
+def _make_console(width: int, *, color: bool) -> Console:
+    return Console(
+        file=io.StringIO(),
+        width=width,
+        force_terminal=color,
+        color_system="standard" if color else None,
+        no_color=not color,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
+
+
+def _read(console: Console) -> str:
+    """Return what was printed, without spaces at the ends of lines or a final newline."""
+    text: str = console.file.getvalue()  # type: ignore[attr-defined]  # _make_console's own StringIO
+    return "\n".join(line.rstrip() for line in text.rstrip("\n").split("\n"))

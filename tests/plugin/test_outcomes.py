@@ -69,7 +69,6 @@ def test_each_case_has_its_status_in_table_results_and_junit(
 def test_counts_and_pass_rate_are_of_the_cases_that_ran(batch: Run) -> None:
     assert "7 packages: 2 PASS, 1 UNVERIFIED, 3 FAIL, 1 TIMEOUT, 0 SKIPPED" in batch.lines
     assert "pass rate 2/7 = 28.6 %, verified passes only" in batch.lines
-    assert "5 packages did not pass, by cause:" in batch.lines
 
 
 def test_each_case_has_one_line_for_its_start_and_one_for_its_end(batch: Run) -> None:

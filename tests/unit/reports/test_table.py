@@ -6,7 +6,7 @@ from pytest_atesor.core.attempt import AttemptRecord
 from pytest_atesor.core.events import AttemptEnded, AttemptStarted, CasesSelected, CasesSkipped, Event
 from pytest_atesor.core.ledger import Counts, Ledger, fold_events
 from pytest_atesor.core.outcome import Cause, Status
-from pytest_atesor.core.plan import Plan
+from pytest_atesor.core.plan import BatchKind, Plan
 from pytest_atesor.reports.table import format_headline, format_report
 
 PlanFactory = Callable[..., Plan]
@@ -39,18 +39,28 @@ def test_the_report_at_100_columns(ledger: Ledger) -> None:
     assert (
         format_report(ledger, width=100)
         == """\
-PACKAGE    STATUS      SECONDS  CAUSE        DETAILS
-zlib       PASS           12.3               output/batch_logs/zlib.log
-gron       FAIL            3.2  build        main.go:7:2: undefined: fetch
-                                             output/batch_logs/gron.log
-anew       UNVERIFIED    100.0               no riscv64 output was found
-                                             output/batch_logs/anew.log
-libsigc++  FAIL           12.3  environment  no space is left on the device
-                                             output/batch_logs/libsigc++.log
-stuck      TIMEOUT      1800.0  build        stopped after 1800 s
-                                             output/batch_logs/stuck.log
+PACKAGE    STATUS      SECONDS  LOG
+
+1 FAIL (build): main.go:7:2: undefined: fetch
+gron       FAIL            3.2  output/batch_logs/gron.log
+
+1 UNVERIFIED: no riscv64 output was found
+anew       UNVERIFIED    100.0  output/batch_logs/anew.log
+
+1 TIMEOUT (build): stopped after 1800 s
+stuck      TIMEOUT      1800.0  output/batch_logs/stuck.log
+
+1 FAIL (environment, not the package's fault): no space is left on the device
+libsigc++  FAIL           12.3  output/batch_logs/libsigc++.log
+
+1 SKIPPED (interrupted): the batch was stopped
+never      SKIPPED
+
+1 running
 late       running
-never      SKIPPED              interrupted  the batch was stopped
+
+1 PASS
+zlib       PASS           12.3  output/batch_logs/zlib.log
 
 7 packages: 1 PASS, 1 UNVERIFIED, 2 FAIL, 1 TIMEOUT, 1 SKIPPED, 1 without an outcome
 pass rate 1/5 = 20.0 %, verified passes only
@@ -59,28 +69,80 @@ pass rate 1/5 = 20.0 %, verified passes only
     )
 
 
+def test_forty_failures_are_one_cause(make_plan: PlanFactory, make_record: RecordFactory) -> None:
+    names = [f"p{number}" for number in range(40)]
+    records = [
+        make_record(name, Status.FAIL, Cause.BUILD, reason=f"/build/{name}/x.c:{len(name)}: error: bad")
+        for name in names
+    ]
+    plan = make_plan(*names, kind=BatchKind.MANIFEST)
+    lines = format_report(
+        fold_events(plan, [AttemptEnded(at=AT, record=record) for record in records]), width=100
+    ).split("\n")
+    assert lines[2:5] == [
+        "40 FAIL (build): <path>: error: bad",
+        "for example: /build/p0/x.c:2: error: bad",
+        "p0        FAIL           12.3  output/batch_logs/p0.log",
+    ]
+    assert lines[-4].startswith("p39 ")
+    assert sum("error: bad" in line for line in lines) == 2
+
+
+def test_many_passes_stand_beside_each_other(make_plan: PlanFactory, make_record: RecordFactory) -> None:
+    names = [f"p{number}" for number in range(21)]
+    again = make_record("p9", attempt_id="002")
+    events: list[Event] = [AttemptEnded(at=AT, record=make_record(name)) for name in names]
+    events[9] = AttemptEnded(at=AT, record=make_record("p9", Status.FAIL, Cause.ENVIRONMENT, reason="full"))
+    events += [
+        AttemptStarted(at=AT, case_id="p9", attempt_id="002", slot="base-w2", worker="gw1"),
+        AttemptEnded(at=AT, record=again),
+    ]
+    assert (
+        format_report(fold_events(make_plan(*names), events), width=80).split("\n\n")[1]
+        == """\
+21 PASS
+p0        PASS  12.3    p1        PASS  12.3    p2        PASS  12.3
+p3        PASS  12.3    p4        PASS  12.3    p5        PASS  12.3
+p6        PASS  12.3    p7        PASS  12.3    p8        PASS  12.3
+p10       PASS  12.3    p11       PASS  12.3    p12       PASS  12.3
+p13       PASS  12.3    p14       PASS  12.3    p15       PASS  12.3
+p16       PASS  12.3    p17       PASS  12.3    p18       PASS  12.3
+p19       PASS  12.3    p20       PASS  12.3
+p9        PASS           12.3  output/batch_logs/p9.log
+                               attempt 001: FAIL (environment)"""
+    )
+
+
 def test_the_table_at_60_columns_loses_nothing(ledger: Ledger) -> None:
-    table = format_report(ledger, width=60).split("\n\n")[0]
+    table = format_report(ledger, width=60).partition("\n\n7 packages")[0]
     assert max(map(len, table.splitlines())) <= 60
     assert (
         table
         == """\
-PACKAGE    STATUS      SECONDS  DETAILS
-zlib       PASS           12.3  output/batch_logs/zlib.log
-gron       FAIL            3.2  build: main.go:7:2:
-                                undefined: fetch
-                                output/batch_logs/gron.log
-anew       UNVERIFIED    100.0  no riscv64 output was found
-                                output/batch_logs/anew.log
-libsigc++  FAIL           12.3  environment: no space is
-                                left on the device
-                                output/batch_logs/libsigc++.
+PACKAGE    STATUS      SECONDS  LOG
+
+1 FAIL (build): main.go:7:2: undefined: fetch
+gron       FAIL            3.2  output/batch_logs/gron.log
+
+1 UNVERIFIED: no riscv64 output was found
+anew       UNVERIFIED    100.0  output/batch_logs/anew.log
+
+1 TIMEOUT (build): stopped after 1800 s
+stuck      TIMEOUT      1800.0  output/batch_logs/stuck.log
+
+1 FAIL (environment, not the package's fault): no space is
+left on the device
+libsigc++  FAIL           12.3  output/batch_logs/libsigc++.
                                 log
-stuck      TIMEOUT      1800.0  build: stopped after 1800 s
-                                output/batch_logs/stuck.log
+
+1 SKIPPED (interrupted): the batch was stopped
+never      SKIPPED
+
+1 running
 late       running
-never      SKIPPED              interrupted: the batch was
-                                stopped"""
+
+1 PASS
+zlib       PASS           12.3  output/batch_logs/zlib.log"""
     )
 
 
@@ -91,8 +153,8 @@ def test_long_and_wide_names_fit_and_are_folded_whole(
     name = "abcdefghij" * 10
     record = make_record(name, Status.FAIL, Cause.OUTPUT_LIMIT, reason="w" * 199 + " 日本語のエラー " * 9)
     report = format_report(fold_events(make_plan(name), [AttemptEnded(at=AT, record=record)]), width=width)
-    table = report.split("\n\n")[0]
-    first_column = "".join(line.split(" ")[0] for line in table.splitlines()[1:])
+    table = report.partition("\n\n1 package")[0]
+    first_column = "".join(line.split(" ")[0] for line in table[table.index("\nabc") :].splitlines())
     assert first_column == name
     assert all(len(line) <= max(width, 40) for line in table.splitlines())
 
