@@ -6,18 +6,20 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TextIO
 
 import click
 
 from pytest_atesor import __version__
 from pytest_atesor.commands.batch import ExtraCommand, batch, run_pytest
-from pytest_atesor.commands.doctor import doctor
+from pytest_atesor.commands.doctor import doctor, read_environment
 from pytest_atesor.commands.report import compare, history, report
 from pytest_atesor.commands.resources import resources
 from pytest_atesor.commands.sweep import sweep
+from pytest_atesor.core.plan import Platform, Target
 from pytest_atesor.errors import AtesorError, UsageError
 from pytest_atesor.options import ENGINES, LIST
 
@@ -27,11 +29,14 @@ if TYPE_CHECKING:
 __all__ = ["main", "plan_pytest_arguments"]
 
 _DEFAULT_LIST: Final = "smoke"
+_MOST_WORKERS: Final = 999
+_TARGET: Final = "ATESOR_TARGET"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code; the console script exits with it."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    _spell_out_strangers(sys.stdout)
     try:
         result = _atesor.main(arguments, prog_name="atesor", standalone_mode=False)
     except click.exceptions.Exit as end:
@@ -46,6 +51,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         click.echo(f"atesor: error: {error}", err=True)
         return error.exit_code
     return int(result or 0)
+
+
+def _spell_out_strangers(stream: TextIO) -> None:
+    """Let a stream spell out what it cannot encode, as standard error always does."""
+    if isinstance(stream, io.TextIOWrapper) and stream.errors in {"strict", "surrogateescape"}:
+        stream.reconfigure(errors="backslashreplace")
 
 
 def plan_pytest_arguments(  # noqa: PLR0913 - the predecessor's flags, one by one
@@ -64,9 +75,11 @@ def plan_pytest_arguments(  # noqa: PLR0913 - the predecessor's flags, one by on
 ) -> list[str]:
     """Translate ``atesor run`` into pytest's arguments; ``extra`` goes through as it is.
 
-    Raises UsageError for a worker count outside 1 to ``cpus``.
+    The workers of the native target are that machine's to count: by default as many as it can hold, and the
+    batch refuses more than it has cores. Raises UsageError for a worker count outside 1 to ``cpus``.
     """
-    arguments = ["-n", str(_parse_workers(workers, cpus))]
+    is_native = (target or environ.get(_TARGET)) == Target.NATIVE
+    arguments = ["-n", _parse_native_workers(workers) if is_native else str(_parse_workers(workers, cpus))]
     if package_list is not None or not environ.get(LIST.env):
         arguments.append(f"{LIST.flag}={package_list if package_list is not None else _DEFAULT_LIST}")
     optional = {
@@ -93,6 +106,14 @@ def _parse_workers(text: str | None, cpus: int) -> int:
             f"bad worker count {text!r} from --workers; it must be from 1 to {cpus}, the CPU count"
         )
     return int(text)
+
+
+def _parse_native_workers(text: str | None) -> str:
+    if text is not None and not (text.isascii() and text.isdecimal() and 1 <= int(text) <= _MOST_WORKERS):
+        raise UsageError(
+            f"bad worker count {text!r} from --workers; it must be from 1 to the core count of the machine"
+        )
+    return text or "auto"
 
 
 @click.group(
@@ -130,7 +151,9 @@ _atesor.add_command(resources)
     help="The package list: a name, or a path when it has a slash or ends in .json.  [default: smoke]",
 )
 @click.option(
-    "--workers", metavar="N", help="Parallel workers, from 1 to the CPU count.  [default: the CPU count]"
+    "--workers",
+    metavar="N",
+    help="Parallel workers, from 1 to the CPU count.  [default: that; native: as many as the machine holds]",
 )
 @click.option(
     "--platform", metavar="NAME", help="alpine, debian or ubuntu.  [default: ATESOR_PLATFORM, else debian]"
@@ -148,7 +171,7 @@ def _run(context: click.Context, /, **flags: object) -> int:
         **flags,  # type: ignore[arg-type]  # click's values, as declared above
         extra=context.obj,
         cpus=os.cpu_count() or 1,
-        environ=os.environ,
+        environ={**os.environ, _TARGET: read_environment().get(_TARGET, "")},
     )
     return run_pytest(arguments)
 
@@ -204,8 +227,7 @@ def _replay(arguments: tuple[str, ...]) -> int:
 )
 @click.option("--rebuild", is_flag=True, help="Make the image again even when it is current.")
 def _setup(platform: str, engine: str, *, no_acceleration: bool, rebuild: bool) -> int:
-    from pytest_atesor.core.plan import Platform, Target  # noqa: PLC0415 - only for this command
-    from pytest_atesor.sandbox.image import ensure_image  # noqa: PLC0415 - the same
+    from pytest_atesor.sandbox.image import ensure_image  # noqa: PLC0415 - only for this command
     from pytest_atesor.sandbox.preflight import run_preflight  # noqa: PLC0415 - the same
     from pytest_atesor.sandbox.select import select_engine  # noqa: PLC0415 - the same
     from pytest_atesor.sandbox.slots import state_directory  # noqa: PLC0415 - the same

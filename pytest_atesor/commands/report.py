@@ -56,10 +56,11 @@ def compare(before: Path, after: Path, *, as_json: bool, page: Path | None, name
     comparison = compare_batches(_read(before).ledger, _read(after).ledger)
     if page is not None:
         write_atomic(page, format_comparison_page(comparison), durable=False)
-    if names:
-        click.echo(format_names(comparison), nl=False)
+    if names or as_json:  # for programs, which read UTF-8 whatever the terminal shows
+        text = format_names(comparison) if names else format_comparison_json(comparison).rstrip("\n") + "\n"
+        click.echo(text.encode(), nl=False)
     else:
-        click.echo((format_comparison_json if as_json else format_comparison)(comparison).rstrip("\n"))
+        click.echo(format_comparison(comparison))
     return 1 if comparison.regressions else 0
 
 

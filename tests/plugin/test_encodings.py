@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from lab import Lab
+from lab import SECONDS, Lab
 
 UTF8_OFF = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 LOCALES = {
@@ -74,3 +74,56 @@ def test_a_rootdir_of_bytes_works_without_workers(make_lab: Callable[[bytes], La
     run = lab.run("--atesor-list=x", "-n0", PYTHONIOENCODING="ascii:backslashreplace")
     assert run.code == 0, run.out + run.err
     assert [case["status"] for case in lab.results()["cases"]] == ["PASS"]
+
+
+TERMINALS = {
+    "C": (UTF8_OFF, "緑"),
+    "ASCII": ({"PYTHONIOENCODING": "ascii"}, "緑"),
+    "Latin": ({"PYTHONIOENCODING": "latin-1"}, r"\u7dd1"),
+}
+
+
+@pytest.mark.parametrize(("locale", "shown"), TERMINALS.values(), ids=list(TERMINALS))
+def test_every_command_answers_on_a_terminal_that_cannot_show_it(
+    make_lab: Callable[[bytes], Lab], locale: dict[str, str], shown: str
+) -> None:
+    lab = make_lab("日".encode())
+    lab.write_manifest({"緑": f"test -e {lab.root}/works", "red": "exit 0"})
+    (lab.root / "works").touch()
+    assert lab.run("m.yaml", "-n0").code == 0
+    (lab.root / "works").unlink()
+    assert lab.run("m.yaml", "-n0").code == 4
+    first, second = (str(bundle) for bundle in lab.bundles)
+    answers = {
+        ("report", first): (0, "wrote "),
+        ("compare", first, second): (1, f"newly failing (1):\n  {shown}  PASS -> FAIL"),
+        ("compare", "--json", first, second): (1, '"緑"'),
+        ("compare", "--names", first, second): (1, "緑\n"),
+        ("history",): (0, "2 planned: 2 PASS"),
+        ("history", "red"): (0, "PASS"),
+        ("resources", "copy", "日"): (0, "written"),
+        ("report", "日"): (1, ""),
+        ("history", "--output-root", "無"): (2, ""),
+        ("batch", "resume", "日"): (1, ""),
+    }
+    for arguments, (code, words) in answers.items():
+        process = lab.start(*arguments, module=("pytest_atesor.cli",), **locale)
+        out, err = process.communicate(timeout=SECONDS)
+        assert process.returncode == code, (arguments, out, err)
+        assert words in out, (arguments, out)
+        assert "Traceback" not in err
+        assert (len(err.splitlines()) == 1) is (not words), (arguments, err)
+
+
+@pytest.mark.parametrize("arguments", [["report"], ["compare"], ["resources", "copy"]])
+def test_a_bundle_below_a_directory_of_bytes_is_named_without_a_traceback(
+    make_lab: Callable[[bytes], Lab], arguments: list[str]
+) -> None:
+    lab = make_lab(b"k\xe4se")
+    lab.write_list("x", {"a": "pass"})
+    assert lab.run("--atesor-list=x", "-n0", PYTHONIOENCODING="ascii:backslashreplace").code == 0
+    root = lab.bundles[0]
+    targets = {"report": [root], "compare": [root, root], "copy": [lab.root / "copy"]}[arguments[-1]]
+    process = lab.start(*arguments, *map(str, targets), module=("pytest_atesor.cli",))
+    out, err = process.communicate(timeout=SECONDS)
+    assert (process.returncode, err) == (0, ""), out + err
