@@ -117,13 +117,17 @@ def add_options(parser: pytest.Parser) -> None:
         if option.kind == "flag":
             group.addoption(option.flag, dest=option.dest, action="store_true", default=None, help=text)
         else:
+            is_list = option.kind == "list"
+            # pytest puts the lines of a FILE in the place of @FILE; of an empty one nothing is left.
+            missing: dict[str, str] = {"nargs": "?", "const": ""} if is_list else {}
             group.addoption(
                 option.flag,
                 dest=option.dest,
-                action="append" if option.kind == "list" else "store",
+                action="append" if is_list else "store",
                 default=None,
                 metavar=option.metavar,
                 help=text,
+                **missing,
             )
         if not option.is_order:
             parser.addini(option.dest, f"Default of {option.flag}", type="string", default="")
@@ -353,6 +357,8 @@ def _parse_size(values: Sequence[_Value], what: str) -> int | None:
 
 
 def _expand_only(value: _Value, *, directory: Path) -> tuple[str, ...]:
+    if not value.text.strip():
+        raise UsageError(f"no name behind {value.origin}; give a package's name, or @FILE with names")
     if not value.text.startswith("@"):
         return (value.text,)
     path = directory / value.text[1:]

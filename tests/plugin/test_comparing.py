@@ -52,11 +52,14 @@ def test_other_lists_are_not_called_regressions(lab: Lab, bundles: list[str]) ->
     assert [line.split(":")[0] for line in answer["differences"]] == ["list"]
 
 
-def test_a_batch_without_news_leaves_nothing_to_run(lab: Lab, bundles: list[str]) -> None:
+@pytest.mark.parametrize("option", [("--atesor-only", "@names.txt"), ("--atesor-only=@names.txt",)])
+def test_a_batch_without_news_leaves_nothing_to_run(
+    lab: Lab, bundles: list[str], option: tuple[str, ...]
+) -> None:
     compared = atesor(lab, "compare", "--names", bundles[1], bundles[1])
     assert (compared.returncode, compared.stdout) == (0, "")
     (lab.root / "names.txt").write_text(compared.stdout)
-    run = lab.run("--atesor-list", "demo", "--atesor-only=@names.txt")
+    run = lab.run("--atesor-list", "demo", *option)
     assert (run.code, run.out) == (2, "")
     assert "has no names" in run.err
     assert len(lab.bundles) == 2
