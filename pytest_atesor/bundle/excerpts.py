@@ -1,4 +1,4 @@
-"""What a report shows of the files that attempts left: the end of the log, phases and artifacts.
+"""What a report shows of the files that attempts left: the end of the log, phases, artifacts and tests.
 
 These are strangers' files: no link is followed, no pipe is opened, sizes are bounded, and text is sanitized.
 """
@@ -55,6 +55,7 @@ class Excerpts:
             tail=_read_tail(attempt.log, tail_characters),
             phases=_describe(document.get("phases"), "name", "duration_s", " s"),
             artifacts=_describe(document.get("artifacts"), "path", "size_bytes", " bytes"),
+            tests=_describe_tests(document.get("package_tests")),
         )
         self._read[record.case_id] = (record.attempt_id, tail_characters, excerpt)
         return excerpt
@@ -91,3 +92,16 @@ def _describe(entries: Json, name: str, figure: str, unit: str) -> tuple[str, ..
     ]
     left = len(entries) - _MOST_ENTRIES
     return (*lines, f"and {left} more") if left > 0 else tuple(lines)
+
+
+def _describe_tests(entry: Json) -> str:
+    """Return ``passed: ctest, 12 passed, 0 failed, 1 skipped, 3.2 s``, those of it that there are."""
+    if not isinstance(entry, dict) or not isinstance(entry.get("status"), str):
+        return ""
+    counts, seconds = entry.get("counts"), entry.get("duration_s")
+    words = [entry.get("framework")]
+    if isinstance(counts, dict):
+        words += [f"{counts[name]} {name}" for name in ("passed", "failed", "skipped") if name in counts]
+    words += [f"{seconds} s" if seconds else "", entry.get("reason")]
+    details = ", ".join(str(word) for word in words if word)
+    return sanitize_line(f"{entry['status']}: {details}" if details else str(entry["status"]))

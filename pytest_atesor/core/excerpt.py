@@ -15,11 +15,15 @@ _SHORTEST: Final = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Excerpt:
-    """The sanitized end of a log, and one line per phase and artifact."""
+    """The sanitized end of a log, one line per phase and artifact, and one of the package's own tests.
+
+    ``tests`` begins with their status; empty where nothing is known of any.
+    """
 
     tail: str
     phases: tuple[str, ...] = ()
     artifacts: tuple[str, ...] = ()
+    tests: str = ""
 
 
 def plan_tails(statuses: Mapping[str, Status]) -> dict[str, int]:

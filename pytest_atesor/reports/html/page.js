@@ -6,7 +6,9 @@ const NAMES = {
   PASS: "PASS", UNVERIFIED: "UNVERIFIED", FAIL: "FAIL", TIMEOUT: "TIMEOUT", SKIPPED: "SKIPPED",
   environment: "environment", running: "running", open: "waiting", unselected: "not selected",
 };
-const COLUMNS = [["label", "Case"], ["outcome", "Outcome"], ["duration", "Time"], ["cause", "Cause"], ["attempts", "Attempts"], ["reason", "Reason"]];
+const hasTests = Object.values(data.excerpts).some((extra) => extra.tests);
+const COLUMNS = [["label", "Case"], ["outcome", "Outcome"], ["duration", "Time"], ["cause", "Cause"], ["attempts", "Attempts"], ...(hasTests ? [["tests", "Tests"]] : []), ["reason", "Reason"]];
+const MINOR = ["cause", "attempts", "tests"];
 const byId = (id) => document.getElementById(id);
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name.toLowerCase()}`) || "#888";
 const view = { q: "", outcome: "", cause: "", slot: "", sort: "", down: "", case: "" };
@@ -130,15 +132,18 @@ function canvasOf(id, height) {
   return [pen, width];
 }
 let bars = [];
+let marked = 0;
 function drawTimeline() {
   const spans = [];
   data.cases.forEach((item) => item.attempts.forEach((attempt) => {
     const from = Date.parse(attempt.started_at);
     const to = attempt.ended_at ? Date.parse(attempt.ended_at) : Date.parse(data.batch.updated_at);
-    if (!Number.isNaN(from) && !Number.isNaN(to)) spans.push({ item, attempt, from, to: Math.max(to, from) });
+    const isPlaced = data.slots.includes(attempt.slot) && !Number.isNaN(from) && !Number.isNaN(to);
+    if (isPlaced) spans.push({ item, attempt, from, to: Math.max(to, from) });
   }));
   const slots = data.slots;
-  if (!spans.length) { byId("timeline-text").textContent = "No attempt has begun."; byId("timeline").hidden = true; return; }
+  byId("timeline").hidden = byId("timeline-help").hidden = !spans.length;
+  if (!spans.length) { byId("timeline-text").textContent = "No attempt has begun."; return; }
   const first = spans.reduce((least, span) => Math.min(least, span.from), Infinity);
   const last = Math.max(spans.reduce((most, span) => Math.max(most, span.to), -Infinity), first + 1000);
   const busy = spans.reduce((sum, span) => sum + span.to - span.from, 0);
@@ -168,13 +173,52 @@ function drawTimeline() {
       pen.fillText(span.item.label.slice(0, 60), x + 5, row * lane + 16);
       pen.restore();
     }
-    bars.push({ x, w: Math.max(w, 3), y: row * lane, h: lane, span });
+    bars.push({ x, w: Math.max(w, 3), y: row * lane, h: lane, row, span });
   }
+  bars.sort((a, b) => a.row - b.row || a.span.from - b.span.from);
   pen.fillStyle = colour("soft");
   for (let step = 0; step <= 4; step += 1) {
     pen.textAlign = step === 0 ? "left" : step === 4 ? "right" : "center";
     pen.fillText(seconds(step * (last - first) / 4000), left + step * (width - left - 8) / 4, slots.length * lane + 16);
   }
+}
+function nameBar(bar) {
+  const { item, attempt, from, to } = bar.span;
+  const status = attempt.cause === "environment" ? "failed by the environment" : attempt.status || "running";
+  return `${item.label}: ${status}, ${seconds((to - from) / 1000)}, attempt ${Number(attempt.id)}, slot ${attempt.slot.replace(/^.*-(?=w\d+$)/, "")}`;
+}
+// One real button stands on the marked bar: ten thousand of them would make the page slow. It is replaced when
+// the mark moves, so that a screen reader hears of a new one.
+function mark(position, isFocused) {
+  if (!bars.length) return;
+  marked = Math.max(0, Math.min(bars.length - 1, position));
+  const bar = bars[marked];
+  const button = make("button", "", "mark");
+  button.type = "button";
+  button.setAttribute("aria-label", nameBar(bar));
+  Object.assign(button.style, { left: `${bar.x}px`, top: `${bar.y + 2}px`, width: `${bar.w}px`, height: `${bar.h - 6}px` });
+  button.addEventListener("click", () => { change({ case: bar.span.item.id }); showDetail(); });
+  button.addEventListener("focus", () => { byId("timeline-now").textContent = nameBar(bar); });
+  button.addEventListener("keydown", moveMark);
+  byId("lanes").querySelector(".mark")?.remove();
+  byId("lanes").append(button);
+  if (isFocused) button.focus();
+}
+function moveMark(event) {
+  const bar = bars[marked];
+  const row = bars.map((one, position) => [one, position]).filter(([one]) => one.row === bar.row).map(([, position]) => position);
+  const to = { ArrowLeft: Math.max(row[0], marked - 1), ArrowRight: Math.min(row.at(-1), marked + 1), Home: row[0], End: row.at(-1), ArrowUp: besides(bar, -1), ArrowDown: besides(bar, 1) }[event.key];
+  if (to === undefined) return;
+  event.preventDefault();
+  if (to !== marked) mark(to, true);
+}
+function besides(bar, step) {
+  const rows = [...new Set(bars.map((one) => one.row))];
+  const row = rows[rows.indexOf(bar.row) + step];
+  if (row === undefined) return marked;
+  const middle = (bar.span.from + bar.span.to) / 2;
+  const distance = (one) => Math.max(one.span.from - middle, middle - one.span.to, 0);
+  return bars.reduce((best, one, position) => (one.row === row && (best < 0 || distance(one) < distance(bars[best])) ? position : best), -1);
 }
 function barAt(event) {
   return bars.findLast((bar) => event.offsetX >= bar.x && event.offsetX <= bar.x + bar.w && event.offsetY >= bar.y && event.offsetY < bar.y + bar.h);
@@ -248,7 +292,9 @@ function addRows(from) {
     head.append(opener(item));
     const status = make("td");
     status.append(make("span", NAMES[item.outcome], `status ${item.outcome}`));
-    row.append(head, status, make("td", seconds(item.duration), "number"), make("td", item.cause, "minor"), make("td", String(item.attempts.length), "number minor"), isolated("td", item.reason, "reason"));
+    row.append(head, status, make("td", seconds(item.duration), "number"), make("td", item.cause, "minor"), make("td", String(item.attempts.length), "number minor"));
+    if (hasTests) row.append(isolated("td", item.tests, "minor"));
+    row.append(isolated("td", item.reason, "reason"));
     rows.append(row);
   }
   byId("rows").append(rows);
@@ -285,6 +331,7 @@ function showDetail() {
       for (const entry of entries) list.append(isolated("li", entry));
       body.append(make("h3", name), list);
     }
+    if (extra.tests) body.append(make("h3", "The package's own tests"), isolated("p", extra.tests));
     if (extra.tail) body.append(make("h3", "End of the log"), make("div", extra.tail, "log"));
   }
   byId("detail-body").replaceChildren(body);
@@ -296,13 +343,16 @@ function fillSelect(id, every, values) {
   byId(id).addEventListener("change", (event) => change({ [id]: event.target.value }));
 }
 function start() {
-  for (const item of data.cases) item.text = `${item.label}\n${item.reason}`.toLowerCase();
+  for (const item of data.cases) {
+    item.text = `${item.label}\n${item.reason}`.toLowerCase();
+    item.tests = (data.excerpts[item.id]?.tests ?? "").split(":")[0];
+  }
   readHash();
   showSummary();
   showBeat();
   showCauses();
   for (const [key, name] of COLUMNS) {
-    const head = make("th", "", ["cause", "attempts"].includes(key) ? "minor" : "");
+    const head = make("th", "", MINOR.includes(key) ? "minor" : "");
     head.scope = "col";
     head.dataset.key = key;
     const button = make("button", name);
@@ -321,14 +371,19 @@ function start() {
   byId("detail").addEventListener("close", () => change({ case: "" }));
   byId("timeline").addEventListener("mousemove", (event) => {
     const bar = barAt(event);
-    event.target.title = bar ? `${bar.span.item.label}: ${bar.span.attempt.status || "running"}, ${seconds((bar.span.to - bar.span.from) / 1000)}` : "idle";
+    byId("timeline-now").textContent = bar ? nameBar(bar) : "idle";
   });
   byId("timeline").addEventListener("click", (event) => { const bar = barAt(event); if (bar) { change({ case: bar.span.item.id }); showDetail(); } });
   document.addEventListener("keydown", (event) => {
     if (event.key === "/" && !["INPUT", "SELECT"].includes(document.activeElement.tagName)) { event.preventDefault(); byId("search").focus(); }
   });
   window.addEventListener("hashchange", () => { readHash(); showTable(); showDetail(); });
-  const draw = () => { drawTimeline(); drawDurations(); };
+  const draw = () => {
+    const isFocused = document.activeElement.className === "mark";
+    drawTimeline();
+    mark(marked, isFocused);
+    drawDurations();
+  };
   window.addEventListener("resize", draw);
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
   showTable();

@@ -126,9 +126,10 @@ def _describe_batch(ledger: Ledger, excerpts: Mapping[str, Excerpt], updated_at:
                 "tail": excerpt.tail,
                 "phases": list(excerpt.phases),
                 "artifacts": list(excerpt.artifacts),
+                "tests": excerpt.tests,
             }
             for case_id, excerpt in excerpts.items()
-            if excerpt.tail or excerpt.phases or excerpt.artifacts
+            if excerpt.tail or excerpt.phases or excerpt.artifacts or excerpt.tests
         },
     }
 
