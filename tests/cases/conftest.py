@@ -9,6 +9,7 @@ import pytest
 
 from pytest_atesor.core.plan import Platform
 from pytest_atesor.errors import SetupError
+from pytest_atesor.sandbox.engines.host import HostEngine
 from pytest_atesor.sandbox.image import ensure_image
 from pytest_atesor.sandbox.interface import Engine
 from pytest_atesor.sandbox.select import select_engine
@@ -27,7 +28,11 @@ while [ $# -gt 0 ]; do
     shift
 done
 name=${url##*/}; rest=${url%/*}; verb=${rest##*/}
-inside() { "$ATESOR_ENGINE" exec --user builder "$slot" sh -c "$1"; }
+as() { if [ "$ATESOR_ENGINE" = host ]; then ./host exec "$slot" "$1" "$2"
+    else "$ATESOR_ENGINE" exec --user "$1" "$slot" sh -c "$2"; fi; }
+inside() { as builder "$1"; }
+kill_sandbox() { if [ "$ATESOR_ENGINE" = host ]; then ./host kill "$slot"
+    else "$ATESOR_ENGINE" kill "$slot" > /dev/null; fi; }
 echo "start $name $slot" >> events
 case "$verb" in
     pass) inside true ;;
@@ -38,9 +43,9 @@ case "$verb" in
     look)  # passes only when nothing of an earlier case runs
         inside true || exit 1
         ! inside 'cat /proc/[0-9]*/cmdline' | tr '\0' ' ' | grep -E 'sleep 61[12]' ;;
-    die) "$ATESOR_ENGINE" kill "$slot" > /dev/null; inside true ;;
+    die) kill_sandbox; inside true ;;
     die-once) [ "${ATESOR_ATTEMPT_DIR##*/}" = 001 ] || exit 0
-        "$ATESOR_ENGINE" kill "$slot" > /dev/null; inside true ;;
+        kill_sandbox; inside true ;;
     memory) inside 'tail /dev/zero'; code=$?; echo "the build failed"; exit $code ;;
     says-daemon) echo "Error response from daemon: No such container: $slot"; exit 1 ;;
     says-space) echo "ld: final link failed: No space left on device"; exit 1 ;;
@@ -50,11 +55,28 @@ case "$verb" in
             > "$ATESOR_ATTEMPT_DIR/result.json"; exit 1 ;;
     exit-137) inside 'exit 137' ;;
     hang) inside 'exec sleep 613' ;;
+    poison-*) as root "$(cat "$verb")"; inside true ;;
+    builder-*) inside "$(cat "$verb")" ;;
 esac
 """
 
+# What the clients of docker and podman are for agents, for sandboxes without an engine.
+HOST_CLIENT = f"""#!{sys.executable}
+import os, signal, sys
+from pathlib import Path
+from pytest_atesor.sandbox.engines.host import HostEngine
+from pytest_atesor.sandbox.interface import ExecSpec
+engine = HostEngine(Path(os.environ["ATESOR_STATE_DIR"]))
+verb, slot, *rest = sys.argv[1:]
+if verb == "kill":
+    os.kill(engine.state(slot).pid, signal.SIGKILL)
+else:
+    argv = engine.exec_argv(slot, ExecSpec(argv=["sh", "-c", rest[1]], user=rest[0]))
+    os.execvp(argv[0], argv)
+"""
 
-@pytest.fixture(scope="session", params=["docker", "podman"])
+
+@pytest.fixture(scope="session", params=["docker", "podman", "host"])
 def engine(request: pytest.FixtureRequest) -> Engine:
     try:
         found = select_engine(request.param)
@@ -64,6 +86,15 @@ def engine(request: pytest.FixtureRequest) -> Engine:
     return found
 
 
+def share_images(state: Path) -> HostEngine:
+    """Return the engine of another state directory with the images of this user's: each takes a minute."""
+    own = state_directory(os.environ) / "host"
+    (state / "host").mkdir(parents=True, mode=0o700)
+    for name in ("images", "tags"):
+        (state / "host" / name).symlink_to(own / name)
+    return HostEngine(state)
+
+
 class SandboxLab(Lab):
     """A lab whose cases run in sandboxes of an engine."""
 
@@ -71,6 +102,10 @@ class SandboxLab(Lab):
         super().__init__(root)
         self.engine = engine
         (root / "agent").write_text(AGENT)
+        if engine.name == "host":
+            self.engine = share_images(root / "state")
+            (root / "host").write_text(HOST_CLIENT)
+            (root / "host").chmod(0o755)
 
     def environment(self, **more: str) -> dict[str, str]:
         return super().environment(**{"ATESOR_ENGINE": self.engine.name, **more})
@@ -98,4 +133,4 @@ def make_lab(tmp_path_factory: pytest.TempPathFactory, engine: Engine) -> Iterat
     yield make
     for lab in labs:
         for name in lab.left():
-            engine.remove(name)
+            lab.engine.remove(name)

@@ -145,6 +145,7 @@ def test_the_next_start_reaps_what_a_killed_batch_left(make_lab: Callable[[str],
     assert lab.left() == set()
 
 
+@pytest.mark.parametrize("engine", ["docker", "podman"], indirect=True)  # host has no client to lose
 def test_an_engine_that_goes_away_stops_the_batch(make_lab: Callable[[str], "SandboxLab"]) -> None:
     lab = make_lab("gone")
     client = lab.root / "bin" / lab.engine.name
