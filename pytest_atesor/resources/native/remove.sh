@@ -1,6 +1,6 @@
 #!/bin/sh
 # remove.sh NAME LABEL WORKSPACE: removes the container of that name when it carries that label with its own name, and
-# empties its workspace but for the package cache. Exit code 3: the container is somebody else's.
+# makes its workspace anew but for the package cache. Exit code 3: the container is somebody else's.
 name=$1 label=$2 workspace=$3
 if found=$(podman container inspect --format "{{.Id}} {{index .Config.Labels \"$label\"}}" "$name" 2>&1); then
     [ "${found#* }" = "$name" ] || exit 3
@@ -9,6 +9,12 @@ else
     case $found in *[nN]"o such"*) ;; *) echo "$found" >&2; exit 1 ;; esac
 fi
 [ -d "$workspace" ] || exit 0
-# files of the build belong to ids that only podman's user namespace may touch
+# Files of the build belong to ids that only podman's user namespace may touch. The directory itself goes, too: its owner,
+# mode and access list would outlive what is in it.
+anew='
+cd "$1/.." && rm -rf old && mv workspace old && mkdir -m 755 workspace || exit
+[ ! -d old/cache ] || [ -L old/cache ] || mv old/cache workspace/
+rm -rf old
+'
 as_builder() { if [ "$(id -u)" = 0 ]; then "$@"; else podman unshare "$@"; fi; }
-as_builder find "$workspace" -mindepth 1 -maxdepth 1 ! -name cache -exec rm -rf {} +
+as_builder sh -c "$anew" sh "$workspace"

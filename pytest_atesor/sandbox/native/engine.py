@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Final
 
 from pytest_atesor.errors import SandboxError
 from pytest_atesor.sandbox.engines.cli import BINARY_PLATFORM, CliEngine, last_line
+from pytest_atesor.sandbox.failure import Failure, decide_failure
 from pytest_atesor.sandbox.interface import (
     LABEL,
     Absent,
@@ -26,7 +27,7 @@ from pytest_atesor.sandbox.interface import (
     Present,
     SandboxSpec,
 )
-from pytest_atesor.sandbox.native.connection import COMMAND, is_lost, read_script
+from pytest_atesor.sandbox.native.connection import COMMAND, SSH_FAILED, is_lost, read_script
 from pytest_atesor.sandbox.native.link import KEEPER_LABEL
 from pytest_atesor.sandbox.native.session import Session
 from pytest_atesor.sandbox.sandbox import Sandbox
@@ -51,6 +52,9 @@ connect) [ -n "$seen" ] || exec podman network connect "$3" "$1" ;;
 *) for one in $seen; do podman network disconnect --force "$one" "$1" || exit; done ;;
 esac
 """
+_NO_NETWORK: Final = "native: the network of the sandbox cannot be set"
+_DOUBTFUL: Final = frozenset({125, 126, 127, 137, 143, 254})
+"""How podman ends, too, when the sandbox is gone or has died; other codes are a command's own."""
 _LOAD_S: Final = 7200.0
 _LONGEST_LIFE_S: Final = 86_400
 """After a day the machine itself ends a sandbox, should everything else have failed."""
@@ -65,6 +69,7 @@ class NativeEngine(CliEngine):
         self.session = session
         self._connection = session.connection
         self._made: set[str] = set()
+        self._first: dict[str, str] = {}
         self._absent: set[str] = set()
 
     def probe(self) -> EngineInfo:
@@ -148,6 +153,8 @@ class NativeEngine(CliEngine):
         """Kill and remove our sandbox and empty its workspace, in one round trip."""
         if name.endswith(f".{self.session.owner}"):  # a create that failed cleans up under the name there
             name = name.removesuffix(f".{self.session.owner}")
+        if name in self._absent:
+            return
         script = read_script("remove.sh")
         done = self._connection.script(
             script, self._there(name), LABEL, self.workspace(name), timeout_s=_QUICK_S
@@ -172,22 +179,27 @@ class NativeEngine(CliEngine):
         self._connection.count(COMMAND)
         argv = ["podman", *super().exec_argv(self._there(name), command)[1:]]
         ends = "code=$?; exit $((code == 255 ? 254 : code))"
-        return self._connection.argv(f"{shlex.join(argv)} </dev/null; {ends}")
+        first = self._first.pop(name, "")
+        return self._connection.argv(f"{first}{shlex.join(argv)} </dev/null; {ends}")
+
+    def set_network_first(self, name: str, *, enabled: bool) -> None:
+        """Have the next command in the sandbox wait until its network is so: both in one round trip."""
+        if self._network_mode() != "host":
+            switch = shlex.join(["sh", "-c", _NETWORK, "sh", *self._network_words(name, enabled=enabled)])
+            self._first[name] = f"{switch} || {{ echo '{_NO_NETWORK}'; exit {SSH_FAILED}; }}; "
 
     def set_network(self, name: str, *, enabled: bool) -> None:
         """Connect the sandbox there to the network or cut it off, in one round trip."""
         if self._network_mode() == "host":
             return
-        done = self._connection.script(
-            _NETWORK,
-            self._there(name),
-            "connect" if enabled else "disconnect",
-            self._network_name(),
-            timeout_s=_QUICK_S,
-        )
+        words = self._network_words(name, enabled=enabled)
+        done = self._connection.script(_NETWORK, *words, timeout_s=_QUICK_S)
         if done.returncode != 0:
             said = last_line(_text(done.stderr))
             raise SandboxError(f"native: the network of {self._there(name)} cannot be set: {said}")
+
+    def _network_words(self, name: str, *, enabled: bool) -> tuple[str, ...]:
+        return self._there(name), "connect" if enabled else "disconnect", self._network_name()
 
     def list_sandboxes(self) -> tuple[str, ...]:
         """Return the names of this owner's sandboxes, as they are called here."""
@@ -239,8 +251,11 @@ class NativeSandbox(Sandbox):
             self._session.note_loss()  # its worker looks for it there
             with contextlib.suppress(SandboxError):
                 self.engine.restart(self.name)  # whatever goes on there has lost its listener
+            if _NO_NETWORK.encode() in tail:
+                raise SandboxError(f"{_NO_NETWORK} ({self.name})")
             raise SandboxError(f"native: the connection was lost while a command ran in {self.name}")
-        super()._refuse_own_failure(exit_code, tail)
+        if exit_code in _DOUBTFUL or decide_failure(exit_code, tail, running=True) is Failure.SANDBOX:
+            super()._refuse_own_failure(exit_code, tail)
 
 
 def _text(data: bytes) -> str:

@@ -45,21 +45,24 @@ class MirroredSandbox(NativeSandbox):
         self._native = engine
         self._mirror = mirror
         self._sent: frozenset[_Sent] = frozenset()
-        self._network: bool | None = True  # of a sandbox that its worker has just made
+        self._network = self._wanted = True  # of a sandbox that its worker has just made
 
     def run(
         self, command: ExecSpec, *, timeout_s: float, sink: BinaryIO | None = None, tail_bytes: int = 65_536
     ) -> Completed:
         """Hand in what is new, then run the command. Raises SandboxError."""
         self._hand_in()
-        return super().run(command, timeout_s=timeout_s, sink=sink, tail_bytes=tail_bytes)
+        wanted = self._wanted
+        if wanted is not self._network:
+            self._native.set_network_first(self.name, enabled=wanted)
+        done = super().run(command, timeout_s=timeout_s, sink=sink, tail_bytes=tail_bytes)
+        if not done.timed_out:  # else nobody knows how far it came, and it is set again
+            self._network = wanted
+        return done
 
     def set_network(self, *, enabled: bool) -> None:
-        """Connect the sandbox to the network or cut it off, where it is not so already."""
-        if self._network is not enabled:
-            self._network = None
-            super().set_network(enabled=enabled)
-            self._network = enabled
+        """Have the network on or off from the next command on; nothing of ours runs before that."""
+        self._wanted = enabled
 
     def bring(self, paths: Iterable[str]) -> None:
         """Make these paths of the mirror what they are in the workspace. Raises SandboxError."""

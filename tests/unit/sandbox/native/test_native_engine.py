@@ -84,6 +84,30 @@ def test_a_case_needs_few_round_trips_and_its_files_come_and_go(hold: NativeHold
     assert [one.name for one in workspace.iterdir()] == ["cache"]
 
 
+def test_the_network_changes_with_the_next_command(hold: NativeHold, tmp_path: Path) -> None:
+    sandbox = open_there(hold.engine, tmp_path)
+    if "network" in hold.engine.session.unenforced:
+        pytest.skip("podman cannot cut the network here")
+    routes = "tail -n +2 /proc/net/route | wc -l"
+    assert run(sandbox, routes)[1] != "0\n"
+    sandbox.set_network(enabled=False)
+    before = hold.engine.session.trips
+    assert run(sandbox, routes) == (0, "0\n")
+    assert run(sandbox, routes) == (0, "0\n")
+    assert hold.engine.session.trips - before == 2
+    sandbox.set_network(enabled=True)
+    assert run(sandbox, routes)[1] != "0\n"
+
+
+def test_no_command_runs_where_the_network_could_not_be_cut(hold: NativeHold, tmp_path: Path) -> None:
+    sandbox = open_there(hold.engine, tmp_path)
+    hold.engine.remove(NAME)
+    for _ in range(2):
+        sandbox.set_network(enabled=False)
+        with pytest.raises(SandboxError, match=r"network of the sandbox cannot be set"):
+            run(sandbox, "echo ran")
+
+
 def test_sshs_own_exit_code_is_never_a_commands(hold: NativeHold, tmp_path: Path) -> None:
     sandbox = open_there(hold.engine, tmp_path)
     assert run(sandbox, "exit 255") == (254, "")
