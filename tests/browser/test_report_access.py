@@ -17,7 +17,7 @@ const parse = (text) => {
   const found = text.match(/[\\d.]+/g).map(Number);
   return [...found.slice(0, 3), found[3] ?? 1];
 };
-const part = (value) => (value <= 0.04045 * 255 ? value / 255 / 12.92 : ((value / 255 + 0.055) / 1.055) ** 2.4);
+const part = (value) => (value <= 10.3 ? value / 255 / 12.92 : ((value / 255 + 0.055) / 1.055) ** 2.4);
 const light = ([r, g, b]) => 0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b);
 const ground = (element) => {
   for (let at = element; at; at = at.parentElement) {
@@ -135,6 +135,20 @@ def test_every_control_has_a_name_and_every_heading_its_place(browser: Any, page
     assert all(level <= above + 1 for above, level in pairwise(levels))
 
 
+def test_a_cause_shows_all_its_cases_when_asked(browser: Any, serve: Callable[[str], str]) -> None:
+    visit(browser, serve(format_many(700)))
+    group = browser.find_element("css selector", ".group")
+    more = group.find_element("css selector", ".chips button:last-child")
+    shown = len(group.find_elements("css selector", ".chips button")) - 1
+    assert more.text == f"and {int(more.text.split()[1])} more"
+    count = int(group.find_element("tag name", "b").text.split()[0])
+    assert shown + int(more.text.split()[1]) == count
+    more.click()
+    chips = group.find_elements("css selector", ".chips button")
+    assert len(chips) == count
+    assert focus(browser) == chips[shown]
+
+
 def test_a_case_shows_what_its_own_tests_said(browser: Any, page: str) -> None:
     visit(browser, page)
     cells = [row.text for row in browser.find_elements("css selector", "#rows tr") if "fail" in row.text]
@@ -150,10 +164,13 @@ def test_no_width_scrolls_sideways(browser: Any, page: str, width: int) -> None:
     try:
         visit(browser, page)
         inner, whole = browser.execute_script("return [innerWidth, document.documentElement.scrollWidth]")
+        table = browser.find_element("css selector", ".wide")
+        room, needed = (int(table.get_attribute(name)) for name in ("clientWidth", "scrollWidth"))
     finally:
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     assert inner == width
     assert whole <= width
+    assert needed <= room
 
 
 def test_seven_hundred_cases_cost_less_than_a_second(browser: Any, serve: Callable[[str], str]) -> None:

@@ -87,6 +87,7 @@ function showBeat() {
   beat.classList.toggle("late", late);
 }
 function showCauses() {
+  const chipsShown = window.innerWidth < 760 ? 6 : 20;
   byId("causes-card").hidden = !data.groups.length;
   const rest = make("details");
   rest.append(make("summary", `${data.groups.length - FIRST_GROUPS} more`));
@@ -95,17 +96,29 @@ function showCauses() {
     const box = make("div", "", `group ${outcome}`);
     const head = make("p");
     head.append(make("b", `${group.cases.length} × `), make("span", [group.status, group.cause].filter((x) => x).join(" / "), `status ${outcome}`));
+    const isOne = new Set(group.cases.map((position) => data.cases[position].reason)).size === 1;
     const signature = make("p");
-    signature.append(isolated("code", group.signature));
+    signature.append(isolated("code", isOne && group.line ? group.line : group.signature));
     box.append(head, signature);
-    if (group.line && group.line !== group.signature) {
+    if (!isOne && group.line) {
       const line = make("p", "", "soft");
       line.append(make("span", "for example: "), isolated("code", group.line));
       box.append(line);
     }
     const chips = make("div", "", "chips");
-    for (const position of group.cases.slice(0, 24)) chips.append(opener(data.cases[position]));
-    if (group.cases.length > 24) chips.append(make("span", `and ${group.cases.length - 24} more`, "soft"));
+    const openers = (positions) => positions.map((position) => opener(data.cases[position]));
+    chips.append(...openers(group.cases.slice(0, chipsShown)));
+    const hidden = group.cases.slice(chipsShown);
+    if (hidden.length) {
+      const all = make("button", `and ${hidden.length} more`, "soft");
+      all.type = "button";
+      all.addEventListener("click", () => {
+        const revealed = openers(hidden);
+        all.replaceWith(...revealed);
+        revealed[0].focus();
+      });
+      chips.append(all);
+    }
     box.append(chips);
     if (group.log) { const p = make("p"); p.append(link(group.log, "open the first log")); box.append(p); }
     (index < FIRST_GROUPS ? byId("causes") : rest).append(box);
@@ -176,10 +189,14 @@ function drawTimeline() {
     bars.push({ x, w: Math.max(w, 3), y: row * lane, h: lane, row, span });
   }
   bars.sort((a, b) => a.row - b.row || a.span.from - b.span.from);
+  drawAxis(pen, left, width - left - 8, slots.length * lane + 16, (share) => share * (last - first) / 1000);
+}
+function drawAxis(pen, left, width, y, secondsAt) {
+  const steps = width < 480 ? 2 : 4;
   pen.fillStyle = colour("soft");
-  for (let step = 0; step <= 4; step += 1) {
-    pen.textAlign = step === 0 ? "left" : step === 4 ? "right" : "center";
-    pen.fillText(seconds(step * (last - first) / 4000), left + step * (width - left - 8) / 4, slots.length * lane + 16);
+  for (let step = 0; step <= steps; step += 1) {
+    pen.textAlign = step === 0 ? "left" : step === steps ? "right" : "center";
+    pen.fillText(seconds(secondsAt(step / steps)), left + step * width / steps, y);
   }
 }
 function nameBar(bar) {
@@ -253,10 +270,7 @@ function drawDurations() {
     pen.textAlign = "center";
     if (total(heap)) pen.fillText(String(total(heap)), (bin + 0.5) * width / bins, y - 4);
   });
-  for (let step = 0; step <= 4; step += 1) {
-    pen.textAlign = step === 0 ? "left" : step === 4 ? "right" : "center";
-    pen.fillText(seconds(Math.exp(low + step * (high - low) / 4)), step * width / 4, 164);
-  }
+  drawAxis(pen, 0, width, 164, (share) => Math.exp(low + share * (high - low)));
 }
 
 function fits(item) {
@@ -286,15 +300,19 @@ function showTable() {
 function addRows(from) {
   const rows = document.createDocumentFragment();
   for (const item of found.slice(from, shown)) {
+    // On a phone rows are no table rows to CSS, and would not be to a screen reader without roles.
     const row = make("tr");
+    row.setAttribute("role", "row");
     const head = make("th");
     head.scope = "row";
+    head.setAttribute("role", "rowheader");
     head.append(opener(item));
     const status = make("td");
     status.append(make("span", NAMES[item.outcome], `status ${item.outcome}`));
     row.append(head, status, make("td", seconds(item.duration), "number"), make("td", item.cause, "minor"), make("td", String(item.attempts.length), "number minor"));
     if (hasTests) row.append(isolated("td", item.tests, "minor"));
     row.append(isolated("td", item.reason, "reason"));
+    row.querySelectorAll("td").forEach((cell) => cell.setAttribute("role", "cell"));
     rows.append(row);
   }
   byId("rows").append(rows);
@@ -352,8 +370,9 @@ function start() {
   showBeat();
   showCauses();
   for (const [key, name] of COLUMNS) {
-    const head = make("th", "", MINOR.includes(key) ? "minor" : "");
+    const head = make("th", "", `${MINOR.includes(key) ? "minor" : ""} ${["duration", "attempts"].includes(key) ? "number" : ""}`.trim());
     head.scope = "col";
+    head.setAttribute("role", "columnheader");
     head.dataset.key = key;
     const button = make("button", name);
     button.type = "button";
