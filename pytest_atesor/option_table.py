@@ -99,6 +99,12 @@ OPTIONS: Final = (
         kind="flag",
         help="Sandboxes of the plain image: every tool in them is emulated, about ten times slower",
     ),
+    Option(
+        name="build-network",
+        kind="flag",
+        help="Leave the network on while packages build and test themselves; without it, it is cut after the "
+        "fetch phase",
+    ),
     Option(name="package", kind="flag", help="Ask every agent to package what it built"),
     Option(name="shard-index", metavar="I", help="Run only shard I, counted from 0; needs the total"),
     Option(name="shard-total", metavar="N", help="Cut the list into N contiguous shards; 1: no sharding"),

@@ -68,6 +68,7 @@ class Options:
     target: Target
     engine: str
     is_accelerated: bool
+    has_build_network: bool
     agent: tuple[str, ...] | None
     package: bool
     shard: Shard | None
@@ -236,6 +237,7 @@ def read_options(config: pytest.Config, environ: Mapping[str, str]) -> Options:
         target=Target(_parse_choice(values["target"], "target", list(Target))),
         engine=_parse_choice(values["engine"], "engine", ENGINES),
         is_accelerated=not any(_parse_flag(value) for value in values["no-acceleration"]),
+        has_build_network=any(_parse_flag(value) for value in values["build-network"]),
         agent=_parse_command(values["agent"]),
         package=any(_parse_flag(value) for value in values["package"]),
         shard=shard,

@@ -170,6 +170,7 @@ class LiveReport:
         agent = plan.settings.get("agent")
         where = f"{plan.platform.value}/{plan.target.value}, engine {engine}"
         where += ", all tools emulated" if plan.settings.get("no_acceleration") is True else ""
+        where += ", network while building" if plan.settings.get("build_network") is True else ""
         program = f", agent {shlex.join(map(str, agent))}" if isinstance(agent, list) else ""
         return [f"atesor: {len(plan.cases)} cases of {plan.source}, {where}{program}", f"bundle: {bundle}"]
 

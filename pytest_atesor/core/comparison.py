@@ -164,6 +164,7 @@ def _describe(plan: Plan) -> Mapping[str, Json]:
         "image": plan.settings.get("image"),
         # a batch that was only planned has no image yet
         "plain image": plan.settings.get("no_acceleration") is True,
+        "build network": plan.settings.get("build_network") is True,
         "agent": plan.settings.get("agent"),
     }
 

@@ -53,6 +53,7 @@ def plan_input(
     settings: dict[str, Json] = {
         "engine": options.engine,
         "no_acceleration": not options.is_accelerated,
+        "build_network": options.has_build_network,
         "agent": list(options.agent) if options.agent is not None else None,
         "package": options.package,
         "workers": max(1, workers),

@@ -94,6 +94,7 @@ def freeze_options(options: Options, plan: Plan, wish: ReopenOptions, rootdir: P
         target=plan.target,
         engine=options.engine if engine == "auto" else engine,  # a batch that was only planned left it open
         is_accelerated=plan.settings.get("no_acceleration") is not True,
+        has_build_network=plan.settings.get("build_network") is True,
         agent=tuple(agent) if agent is not None else None,
         package=plan.settings.get("package") is True,
         shard=None,
@@ -105,6 +106,7 @@ def freeze_options(options: Options, plan: Plan, wish: ReopenOptions, rootdir: P
         "target": (options.target.value, frozen.target.value),
         "engine": (frozen.engine if options.engine == "auto" else options.engine, frozen.engine),
         "no-acceleration": (not options.is_accelerated, not frozen.is_accelerated),
+        "build-network": (options.has_build_network, frozen.has_build_network),
         "agent": (list(options.agent or ()), list(frozen.agent or ())),
         "package": (options.package, frozen.package),
     }

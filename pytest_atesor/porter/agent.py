@@ -144,7 +144,9 @@ def _open(settings: Settings, environ: Mapping[str, str], phases: Phases) -> "Pl
         make = partial(open_sandbox, engine, settings.container, image=image, state=state)
         sandbox = make(reset=settings.attempt_directory is None)
 
-    def recipes() -> "RecipeCache":
+    def recipes() -> "RecipeCache | None":
+        if settings.has_build_network:  # what was built with it is no recipe for those who build without
+            return None
         from pytest_atesor.porter.recipe_cache import RecipeCache, identify_image  # noqa: PLC0415 - at a run's end
 
         return RecipeCache(

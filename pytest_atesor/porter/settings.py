@@ -44,6 +44,7 @@ class Settings:
     kill_at: float | None
     tests: PackageTesting = PackageTesting.RUN
     is_accelerated: bool = True
+    has_build_network: bool = False
     force: bool = False
 
 
@@ -70,6 +71,7 @@ def read_settings(
         package=given.package,
         engine=given.engine,
         is_accelerated=not given.no_acceleration,
+        has_build_network=given.build_network,
         attempt_directory=Path(directory) if directory else None,
         kill_at=_epoch(environ.get("ATESOR_RUN_DEADLINE", "")),
         tests=PackageTesting(given.tests),
@@ -131,6 +133,12 @@ def _parser(environ: Mapping[str, str], program: str) -> argparse.ArgumentParser
         action="store_true",
         default=_choice(environ, "ATESOR_NO_ACCELERATION", _FLAG, "0") in _ON,
         help="build in the plain image, all emulated (default: ATESOR_NO_ACCELERATION, 1 or 0)",
+    )
+    parser.add_argument(
+        "--build-network",
+        action="store_true",
+        default=_choice(environ, "ATESOR_BUILD_NETWORK", _FLAG, "0") in _ON,
+        help="leave the network on while it builds and tests (default: ATESOR_BUILD_NETWORK, 1 or 0)",
     )
     parser.add_argument(
         "--package", action="store_true", help="write a zip of the products under workspace/packages/"

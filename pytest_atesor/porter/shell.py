@@ -75,10 +75,21 @@ class Capture(io.RawIOBase):
 
 
 class Shell:
-    """Runs scripts in one sandbox until a deadline, given in seconds of the monotonic clock (None: a day)."""
+    """Runs scripts in one sandbox until a deadline, given in seconds of the monotonic clock (None: a day).
 
-    def __init__(self, sandbox: SandboxLike, *, deadline: float | None, output: BinaryIO | None) -> None:
+    With ``keeps_network`` the network is never cut.
+    """
+
+    def __init__(
+        self,
+        sandbox: SandboxLike,
+        *,
+        deadline: float | None,
+        output: BinaryIO | None,
+        keeps_network: bool = False,
+    ) -> None:
         self.sandbox = sandbox
+        self.keeps_network = keeps_network
         self.output = output
         self._deadline = deadline
         self._network: bool | None = None
@@ -124,8 +135,10 @@ class Shell:
         if not is_done:
             self.sandbox.clear()
 
-    def set_network(self, *, enabled: bool) -> None:
-        """Connect or cut the network where it is not so already."""
-        if self._network is not enabled:
-            self.sandbox.set_network(enabled=enabled)
-            self._network = enabled
+    def set_network(self, *, enabled: bool) -> bool:
+        """Connect or cut the network where it is not so already; return whether it is connected now."""
+        is_on = enabled or self.keeps_network
+        if self._network is not is_on:
+            self.sandbox.set_network(enabled=is_on)
+            self._network = is_on
+        return is_on

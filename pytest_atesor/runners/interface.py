@@ -26,7 +26,7 @@ class AttemptContext:
     sandbox is managed). ``environ`` is the inherited environment with the rootdir's ``.env`` under it.
     ``deadline`` (time.monotonic()) and ``deadline_epoch`` (time.time()) are the same moment. ``agent`` is
     the agent's command, without the flags of the contract; ``package`` asks it for a zip.
-    ``is_accelerated`` is False for a sandbox of the plain image.
+    ``is_accelerated`` is False for a sandbox of the plain image; ``has_build_network`` leaves the network on.
     """
 
     attempt_dir: Path
@@ -44,6 +44,7 @@ class AttemptContext:
     stop: StopSignal
     package: bool = False
     is_accelerated: bool = True
+    has_build_network: bool = False
     term_grace_s: float = 10.0
     output_cap_bytes: int = 64 * 1024 * 1024
     end_at_output_cap: bool = False

@@ -23,7 +23,7 @@ DEFAULT_AGENT: Final = (sys.executable, "-m", "pytest_atesor.porter")
 
 _RESULT_NAME: Final = "result.json"
 # Set for this case or not at all, whatever we inherited.
-_PER_CASE: Final = ("ATESOR_REF", "ATESOR_MIRRORS", "ATESOR_NO_ACCELERATION")
+_PER_CASE: Final = ("ATESOR_REF", "ATESOR_MIRRORS", "ATESOR_NO_ACCELERATION", "ATESOR_BUILD_NETWORK")
 
 
 @final
@@ -92,6 +92,8 @@ def plan_agent_environment(case: Case, context: AttemptContext) -> dict[str, str
     }
     if not context.is_accelerated:
         environment["ATESOR_NO_ACCELERATION"] = "1"
+    if context.has_build_network:
+        environment["ATESOR_BUILD_NETWORK"] = "1"
     if ref := case.spec.get("ref"):
         environment["ATESOR_REF"] = cast("str", ref)
     if mirrors := case.spec.get("mirrors"):

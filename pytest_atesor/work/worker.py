@@ -223,6 +223,7 @@ class Worker:
             stop=self.stop,
             package=settings.get("package") is True,
             is_accelerated=settings.get("no_acceleration") is not True,
+            has_build_network=settings.get("build_network") is True,
         )
         return runner.run(case, context)
 

@@ -163,6 +163,24 @@ def test_a_package_list_batch_goes_on_with_its_own_settings(lab: Lab) -> None:
     assert run.out.splitlines()[0] == "packages/two.json::gron"
 
 
+def test_a_batch_whose_builds_have_the_network_says_so_in_its_plan_and_stays_so(lab: Lab) -> None:
+    lab.write_list("one", {"zlib": "pass"})
+    agent = lab.root / "tells"
+    agent.write_text('#!/bin/sh\necho "network=${ATESOR_BUILD_NETWORK-no}"\n')
+    agent.chmod(0o755)
+    flags = ("--atesor-list=one", "--atesor-agent=./tells", "--atesor-plan-only")
+    log = lab.root / "output/batch_logs/zlib.log"
+    for name, flag, said in (("on", "--atesor-build-network", "1"), ("off", "-q", "no")):
+        run = lab.run(*flags, f"--atesor-batch-id={name}", flag)
+        assert run.code == 0, run.err
+        plan = json.loads((lab.root / f"runs/batches/{name}/batch_plan.json").read_text())
+        assert plan["settings"]["build_network"] is (name == "on")
+        run = lab.batch("resume", f"runs/batches/{name}", ATESOR_BUILD_NETWORK="1" if name == "off" else "0")
+        assert run.code == 0, run.out + run.err
+        assert ("network while building" in run.out) is (name == "on")
+        assert log.read_text() == f"network={said}\n"
+
+
 def test_a_batch_without_acceleration_says_so_in_its_plan_and_stays_so(lab: Lab) -> None:
     lab.write_list("one", {"zlib": "pass"})
     agent = lab.root / "tells"
@@ -224,6 +242,10 @@ def planned(pytester: pytest.Pytester, capfd: pytest.CaptureFixture[str], monkey
 
 REFUSALS = {
     "platform": (["--atesor-platform=alpine"], "--atesor-platform alpine contradicts the plan of"),
+    "network": (
+        ["--atesor-build-network"],
+        "--atesor-build-network True contradicts the plan of",
+    ),
     "acceleration": (
         ["--atesor-no-acceleration"],
         "--atesor-no-acceleration True contradicts the plan of",

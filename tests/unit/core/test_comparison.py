@@ -57,6 +57,17 @@ def test_each_kind_of_change_is_told(make_plan: PlanFactory, make_record: Record
     assert "  broke  PASS -> FAIL: no such header" in format_comparison(comparison).splitlines()
 
 
+def test_a_build_with_network_is_not_compared_with_one_without(
+    make_plan: PlanFactory, make_record: RecordFactory
+) -> None:
+    plan = make_plan("zlib")
+    online = replace(plan, settings={**plan.settings, "build_network": True})
+    failed = fold(plan, make_record("zlib", Status.FAIL, Cause.BUILD))
+    comparison = compare_batches(fold(online, make_record("zlib")), failed)
+    assert comparison.differences == ("build network: True before, False after",)
+    assert comparison.regressions == ()
+
+
 def test_a_plain_batch_is_not_compared_with_an_accelerated_one(
     make_plan: PlanFactory, make_record: RecordFactory
 ) -> None:

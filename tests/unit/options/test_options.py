@@ -23,6 +23,7 @@ def test_defaults(rootdir: Path, pytester: pytest.Pytester) -> None:
     assert (options.package_list, options.agent, options.shard, options.batch_id) == (None, None, None, None)
     assert (options.package, options.only, dict(options.dotenv)) == (False, (), {})
     assert options.is_accelerated
+    assert not options.has_build_network
     assert options.output_root == rootdir / "runs/batches"
 
 
@@ -93,6 +94,8 @@ def test_a_flag_from_the_environment(
     assert read_options(pytester.parseconfig(), {"ATESOR_PACKAGE": text}).package is is_on
     plain = read_options(pytester.parseconfig(), {"ATESOR_NO_ACCELERATION": text})
     assert plain.is_accelerated is not is_on
+    online = read_options(pytester.parseconfig(), {"ATESOR_BUILD_NETWORK": text})
+    assert online.has_build_network is is_on
 
 
 BAD = {

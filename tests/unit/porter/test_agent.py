@@ -52,6 +52,16 @@ def test_environment_fills_what_flags_leave_open() -> None:
 
 
 @pytest.mark.parametrize(
+    ("flags", "value", "is_on"),
+    [((), "", False), ((), "0", False), ((), "1", True), (("--build-network",), "", True)],
+    ids=["default", "off", "on", "flag"],
+)
+def test_the_network_stays_on_only_when_asked(flags: tuple[str, ...], value: str, *, is_on: bool) -> None:
+    settings = read_settings([*_SEED, *flags], {"ATESOR_BUILD_NETWORK": value})
+    assert settings.has_build_network is is_on
+
+
+@pytest.mark.parametrize(
     ("flags", "value", "is_accelerated"),
     [
         ((), "", True),
@@ -73,6 +83,7 @@ def test_a_plain_sandbox_is_asked_for_by_flag_or_variable(
     ("name", "value"),
     [
         ("ATESOR_NO_ACCELERATION", "perhaps"),
+        ("ATESOR_BUILD_NETWORK", "perhaps"),
         ("ATESOR_MIRRORS", "deb:x"),
         ("ATESOR_MIRRORS", "[1]"),
         ("ATESOR_RUN_DEADLINE", "soon"),

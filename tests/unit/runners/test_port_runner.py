@@ -115,6 +115,14 @@ def test_the_environment_is_the_inherited_one_with_the_contract_over_it(context:
     }
 
 
+@pytest.mark.parametrize(("is_on", "told"), [(False, None), (True, "1")], ids=["off", "on"])
+def test_the_agent_is_told_of_the_network_by_the_plan_alone(
+    context: AttemptContext, *, is_on: bool, told: str | None
+) -> None:
+    mine = replace(context, environ={"ATESOR_BUILD_NETWORK": "yes"}, has_build_network=is_on)
+    assert plan_agent_environment(make_case(), mine).get("ATESOR_BUILD_NETWORK") == told
+
+
 @pytest.mark.parametrize(("is_accelerated", "told"), [(True, None), (False, "1")], ids=["fast", "plain"])
 def test_the_agent_is_told_of_a_plain_sandbox_whatever_the_environment_says(
     context: AttemptContext, *, is_accelerated: bool, told: str | None
