@@ -33,7 +33,7 @@ from pytest_atesor.intake.encoding import check_file_names, check_told
 from pytest_atesor.intake.leasing import clear_slot, lease_slots, reap_strays
 from pytest_atesor.intake.reopening import freeze_options, list_cases, read_frozen, reopen
 from pytest_atesor.intake.request import find_list_file, find_request
-from pytest_atesor.options import find_reopen, read_options
+from pytest_atesor.options import ENGINES, find_reopen, read_options
 from pytest_atesor.sandbox.slots import state_directory
 from pytest_atesor.work.kinds import gather_kinds
 from pytest_atesor.work.worker import Orders
@@ -283,8 +283,8 @@ def _check_machine(config: pytest.Config, draft: Draft) -> None:
         return
     if draft.sandboxed and options.engine == "none" and options.agent is None:
         raise UsageError(
-            "the built-in agent needs a sandbox, and the engine is 'none'; choose docker or podman, "
-            "or give an agent that brings its own (--atesor-agent)"
+            "the built-in agent needs a sandbox, and the engine is 'none'; "
+            f"choose one of {', '.join(ENGINES[:-1])}, or give an agent that brings its own (--atesor-agent)"
         )
     if draft.plan.target is Target.NATIVE and not draft.sandboxed and options.agent is None:
         raise SetupError(

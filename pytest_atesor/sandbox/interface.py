@@ -131,7 +131,7 @@ class Engine(Protocol):
 
     @property
     def name(self) -> str:
-        """The engine's name on the command line: "docker", "podman"."""
+        """The engine's name on the command line: "docker", "podman", "host"."""
 
     def probe(self) -> EngineInfo:
         """Ask the engine who it is. Raises SetupError, with the fix, when it does not answer."""

@@ -36,7 +36,7 @@ BAD = {
     "no engine for the built-in agent": (
         ["--atesor-list=good", "--atesor-engine=none"],
         2,
-        "needs a sandbox",
+        "choose one of auto, docker, podman, host, or give an agent",
     ),
     "no output root": (["--atesor-list=good", "--atesor-output-root="], 2, "empty output root"),
     "unknown name": (["--atesor-list=good", "--atesor-only=zlip"], 2, '"zlip"'),

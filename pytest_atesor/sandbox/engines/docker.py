@@ -13,7 +13,7 @@ from pytest_atesor.sandbox.interface import EngineInfo, ImageBuild
 __all__ = ["DockerEngine"]
 
 _PROBE_S = 5.0
-_FIX = "start the daemon (systemctl start docker, or dockerd) or choose --atesor-engine podman"
+_FIX = "start the daemon (systemctl start docker, or dockerd) or choose --atesor-engine podman or host"
 
 
 class DockerEngine(CliEngine):

@@ -15,6 +15,7 @@ from pytest_atesor.sandbox.interface import EngineInfo
 
 __all__ = ["PodmanEngine", "decide_runtime", "decide_unenforced", "has_hybrid_cgroups", "plan_ulimits"]
 
+_PROBE_S = 60.0  # it has no daemon: on a busy machine its start alone takes many seconds
 _NOFILE_SOFT = 1024
 _NOFILE_HARD = 524_288
 _PID_MAX = Path("/proc/sys/kernel/pid_max")
@@ -41,7 +42,7 @@ class PodmanEngine(CliEngine):
         if shutil.which(self.program) is None:
             raise SetupError("podman is not installed; apt-get install podman")
         try:
-            answer = json.loads(self._call(["info", "--format", "json"], timeout_s=20.0))
+            answer = json.loads(self._call(["info", "--format", "json"], timeout_s=_PROBE_S))
         except SandboxError as error:
             raise SetupError(f"podman does not work here: {error}") from error
         self._findings = _find_out(self.name, answer)
