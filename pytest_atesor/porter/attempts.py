@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pytest_atesor.core.outcome import Cause
 from pytest_atesor.porter.builders import builder_named
 from pytest_atesor.porter.builders.interface import BuildOptions, Candidate, Step
+from pytest_atesor.porter.edits import prepare_script
 from pytest_atesor.porter.installer import Installer
 from pytest_atesor.porter.phases import Phases
 from pytest_atesor.porter.recipe import Command
@@ -21,7 +22,6 @@ from pytest_atesor.porter.workplace import (
     attempt_environment,
     build_directory,
     fresh_tree_script,
-    prepare_script,
     with_wrappers,
     wrapper_script,
 )
@@ -149,10 +149,10 @@ class Attempts:
         place = build_directory(self._package.name, candidate.directory)
         for step in plan:
             self._phases.say(f"--> {step.name}: {' '.join(step.script.split())[:200]}")
-            self._shell.set_network(enabled=step.network)
+            is_online = self._shell.set_network(enabled=step.network)
             sink = Capture(self._shell.output)
             script, cwd = with_wrappers(step.script), place if step.name != "prepare" else tree
-            self._commands.append(_record(replace(step, script=script), cwd, environment))
+            self._commands.append(_record(replace(step, script=script, network=is_online), cwd, environment))
             done = self._shell.script(
                 script,
                 cwd=cwd,

@@ -35,7 +35,7 @@ class Match:
         if not isinstance(self.rule.fix, Install):
             return ()
         kind = self.rule.fix.kind
-        needs = tuple(Need(kind=kind, name=name) for name in self.rule.fix.packages or self.names)
+        needs = tuple(Need(kind=kind, name=name) for name in self.rule.fix.names or self.names)
         if kind is NeedKind.WORDS and {"autotools", "configure"} & set(self.rule.builders):
             return (*failed_checks(log), *needs)
         return needs

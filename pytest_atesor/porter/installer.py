@@ -5,9 +5,11 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 from pytest_atesor.porter.contents import INDEX_SCRIPT, KEPT_S, ContentsIndex, adopt_index, index_age_s
-from pytest_atesor.porter.debian import install_script, parse_build_depends, source_script
-from pytest_atesor.porter.dependencies import Resolution, resolve_need
-from pytest_atesor.porter.needs import Need
+from pytest_atesor.porter.debian import parse_build_depends
+from pytest_atesor.porter.dependencies import FileIndex, Resolution, resolve_need
+from pytest_atesor.porter.needs import Need, NeedKind
+from pytest_atesor.porter.platforms.debian import DEBIAN
+from pytest_atesor.porter.platforms.interface import Profile, TableIndex
 from pytest_atesor.porter.shell import Shell
 
 __all__ = ["Installer"]
@@ -19,7 +21,7 @@ _INDEX_S = 600.0
 class Installer:
     """Finds and installs packages.
 
-    ``index`` is where the file index is kept, ``workspace`` the host's side of it.
+    ``index`` is where the file index is kept, ``workspace`` the host's side of it, ``profile`` the platform.
     """
 
     def __init__(
@@ -30,12 +32,14 @@ class Installer:
         workspace: Path,
         say: Callable[[str], None],
         bring: Callable[[tuple[str, ...]], None] = lambda _paths: None,
+        profile: Profile = DEBIAN,
     ) -> None:
         self._shell = shell
         self._index = index
         self._workspace = workspace
         self._bring = bring
         self._say = say
+        self._profile = profile
         self.installed: dict[str, str] = {}
         self.refused: dict[str, None] = {}
 
@@ -46,19 +50,20 @@ class Installer:
 
         ``spoken`` are words of the tree's build files, which settle between packages.
         """
-        wanted = list(needs)
-        if not wanted or not self._ensure_index():
+        wanted = [self._named_here(one) for one in needs]
+        if not wanted:
+            return [], []
+        if not self._profile.has_index:
+            return _look_up(wanted, TableIndex(self._profile.files), spoken)
+        if not self._ensure_index():
             return [], wanted
-        found: list[Resolution] = []
-        unknown: list[Need] = []
         with ContentsIndex(self._index) as index:
-            for need in wanted:
-                one = resolve_need(need, index, spoken)
-                if one is None:
-                    unknown.append(need)
-                else:
-                    found.append(one)
-        return found, unknown
+            return _look_up(wanted, index, spoken)
+
+    def _named_here(self, need: Need) -> Need:
+        """Return ``need`` with the platform's name, where a rule names a package by Debian's."""
+        is_named = need.kind is NeedKind.PACKAGE
+        return Need(kind=need.kind, name=self._profile.name_of(need.name)) if is_named else need
 
     def install(self, found: Iterable[Resolution], candidates: Iterable[str] = ()) -> bool:
         """Install the packages of ``found`` and, as far as they can be had, ``candidates``.
@@ -84,10 +89,10 @@ class Installer:
             self._say(f"installing what the Debian source of this name builds with: {' '.join(extra)}")
         self._shell.set_network(enabled=True)
         done = self._shell.script(
-            install_script(wanted, extra), user="root", sink=self._shell.output, timeout_s=_APT_S
+            self._profile.install(wanted, extra), user="root", sink=self._shell.output, timeout_s=_APT_S
         )
         if done.exit_code != 0:
-            self._say(f"apt could not install {' '.join(wanted)}")
+            self._say(f"the package manager could not install {' '.join(wanted)}")
             self.refused.update(dict.fromkeys(wanted))
             wanted = {}
         self.installed.update(wanted)
@@ -96,8 +101,10 @@ class Installer:
 
     def build_depends(self, source: str) -> tuple[str, ...]:
         """Return what the Debian source package ``source`` builds with, () without one of that name."""
+        if self._profile.build_depends is None:
+            return ()
         self._shell.set_network(enabled=True)
-        done = self._shell.script(source_script(source), user="root", timeout_s=_APT_S)
+        done = self._shell.script(self._profile.build_depends(source), user="root", timeout_s=_APT_S)
         return parse_build_depends(done.tail.decode("utf-8", "replace"), source)
 
     def _ensure_index(self) -> bool:
@@ -117,3 +124,17 @@ class Installer:
             self._say("there is no file index, so missing things cannot be looked up")
             return False
         return True
+
+
+def _look_up(
+    needs: Iterable[Need], index: FileIndex, spoken: AbstractSet[str]
+) -> tuple[list[Resolution], list[Need]]:
+    found: list[Resolution] = []
+    unknown: list[Need] = []
+    for need in needs:
+        one = resolve_need(need, index, spoken)
+        if one is None:
+            unknown.append(need)
+        else:
+            found.append(one)
+    return found, unknown

@@ -13,6 +13,7 @@ from typing import Any, cast
 from pytest_atesor.core.text import sanitize
 from pytest_atesor.errors import UsageError
 from pytest_atesor.porter.counts import FRAMEWORKS
+from pytest_atesor.porter.platforms import profile_of
 from pytest_atesor.porter.recipe_fetch import format_fetch
 
 __all__ = [
@@ -26,10 +27,7 @@ __all__ = [
 ]
 
 _SCHEMA = "recipe_v1"
-_LAYOUT = """\
-cd /workspace && install -d -o builder -g builder src build stage home
-for one in /etc/apt/sources.list.d/*.sources; do sed -i 's/^Types: deb$/Types: deb deb-src/' "$one"; done
-apt-get update"""
+_LAYOUT = "cd /workspace && install -d -o builder -g builder src build stage home"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +100,7 @@ def parse_versions(text: str) -> dict[str, str]:
 
 def format_recipe_text(recipe: Recipe) -> str:
     """Return the Markdown for people; its blocks run in a riscv64 sandbox, in their order."""
+    profile = profile_of(recipe.platform)
     identity = f"commit {recipe.commit}" if recipe.commit else f"SHA-256 {recipe.sha256}"
     parts = [
         f"# Recipe: {_inline(recipe.url)}",
@@ -113,7 +112,7 @@ def format_recipe_text(recipe: Recipe) -> str:
         "## Source",
         f"From {_inline(recipe.url_used)}, {identity}; unpacked below `/workspace/src`.",
         "### Directories (root, network on)",
-        _block(_LAYOUT),
+        _block(f"{_LAYOUT}\n{profile.refresh}"),
         "### Fetch (builder, network on)",
         _block(
             format_fetch(
@@ -128,9 +127,8 @@ def format_recipe_text(recipe: Recipe) -> str:
     if recipe.fixes:
         parts += ["## Fixes", "\n".join(f"- {_inline(one)}" for one in recipe.fixes)]
     if recipe.packages:
-        words = [f"{name}={version}" for name, version in sorted(recipe.packages.items())]
-        line = shlex.join(["apt-get", "install", "-y", "--no-install-recommends", *words])
-        parts += ["## Packages (root, network on)", _block(line)]
+        words = [profile.pinned(name, version) for name, version in sorted(recipe.packages.items())]
+        parts += ["## Packages (root, network on)", _block(profile.plan_by_hand(words))]
     for one in recipe.commands:
         network = "on" if one.network else "off"
         optional = "" if one.required else ", may fail"

@@ -1,6 +1,5 @@
 """Keeping a recipe from a run that built something, and replaying one to the same kind of verdict."""
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, auto, unique
@@ -9,13 +8,13 @@ from typing import TYPE_CHECKING
 from pytest_atesor.core.outcome import Cause
 from pytest_atesor.errors import AtesorError
 from pytest_atesor.porter.builders.interface import Suite
-from pytest_atesor.porter.builders.shared import quote, words
-from pytest_atesor.porter.debian import install_script
+from pytest_atesor.porter.builders.shared import quote
 from pytest_atesor.porter.packaged import set_packaged_aside
 from pytest_atesor.porter.phases import Phases
+from pytest_atesor.porter.platforms import profile_of
 from pytest_atesor.porter.recipe import Recipe, parse_versions
 from pytest_atesor.porter.recipe_cache import Source, Unknown
-from pytest_atesor.porter.run import Place, Run, fetch, lay_out, note_scan
+from pytest_atesor.porter.run import Place, Run, fetch, lay_out, note_scan, open_shell
 from pytest_atesor.porter.scan import digest_natives, scan_tree
 from pytest_atesor.porter.settings import Settings
 from pytest_atesor.porter.shell import Shell
@@ -33,7 +32,6 @@ __all__ = ["Rebuild", "keep_in_cache", "keep_recipe", "rebuild_from_cache", "rep
 
 _LARGEST_PATCH = 1_000_000  # bytes; a longer one is left out, half a patch helps nobody
 _PATCH_S = 120.0
-_AFTER_KILL_S = 60.0
 
 
 def keep_recipe(settings: Settings, shell: Shell, run: Run, fetched: Fetched, built: "Built") -> None:
@@ -43,7 +41,7 @@ def keep_recipe(settings: Settings, shell: Shell, run: Run, fetched: Fetched, bu
     """
     installed = run.metrics.get("packages")
     names = list(installed) if isinstance(installed, dict) else []
-    asked = shell.script(f"dpkg-query -W -f '${{Package}}=${{Version}}\\n'{words(names)} 2>/dev/null || :")
+    asked = shell.script(profile_of(settings.platform).versions(names))
     versions = parse_versions(asked.tail.decode("utf-8", "replace")) if names else {}
     run.recipe = Recipe(
         url=run.source.get("url") or settings.url,
@@ -69,10 +67,7 @@ def replay(
 
     Raises SandboxError and SetupError.
     """
-    deadline = None
-    if settings.kill_at is not None:
-        deadline = time.monotonic() + max(0.0, settings.kill_at - time.time()) + _AFTER_KILL_S
-    shell = Shell(place.sandbox, deadline=deadline, output=phases.output)
+    shell = open_shell(settings, place, phases)
     with phases.phase("prepare"):
         lay_out(shell)
     try:
@@ -197,12 +192,13 @@ def _conclude(recipe: Recipe, bench: _Bench, run: Run) -> None:
 def _install(recipe: Recipe, shell: Shell, run: Run, phases: Phases) -> bool:
     if not recipe.packages:
         return True
-    pinned = [f"{name}={version}" for name, version in recipe.packages.items()]
+    profile = profile_of(recipe.platform)
+    pinned = [profile.pinned(name, version) for name, version in recipe.packages.items()]
     with phases.phase("dependencies", " ".join(pinned)):
-        done = shell.script(install_script(pinned), user="root", sink=shell.output)
+        done = shell.script(profile.install(pinned, ()), user="root", sink=shell.output)
         if done.exit_code != 0:
             phases.fail()
-            run.outcome = failed(Cause.DEPENDENCY, f"apt could not install {' '.join(pinned)}")
+            run.outcome = failed(Cause.DEPENDENCY, f"these could not be installed: {' '.join(pinned)}")
     return done.exit_code == 0
 
 

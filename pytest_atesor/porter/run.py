@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pytest_atesor.porter.recipe_cache import RecipeCache
     from pytest_atesor.porter.scan import Artifact, Scan
 
-__all__ = ["Place", "Run", "decide_jobs", "fetch", "is_here", "lay_out", "note_scan", "port"]
+__all__ = ["Place", "Run", "decide_jobs", "fetch", "is_here", "lay_out", "note_scan", "open_shell", "port"]
 
 _LARGEST_CACHE_MIB = 4096
 _LAYOUT = f"""
@@ -133,14 +133,26 @@ def _begin(
     settings: Settings, place: Place, run: Run, phases: Phases, environ: Mapping[str, str]
 ) -> tuple[Shell, Fetched, int]:
     """Lay the workspace out and fetch the source; return the shell, the source, how many jobs may run."""
-    deadline = None
-    if settings.kill_at is not None:
-        deadline = time.monotonic() + max(0.0, settings.kill_at - time.time()) + _AFTER_KILL_S
-    shell = Shell(place.sandbox, deadline=deadline, output=phases.output)
+    shell = open_shell(settings, place, phases)
+    if settings.has_build_network:
+        run.notes.append("the build and its tests had the network (--build-network)")
     with phases.phase("prepare"):
         jobs = lay_out(shell)
     with phases.phase("fetch", run.source.get("url") or ""):
         return shell, fetch(settings, place, shell, run, environ), jobs
+
+
+def open_shell(settings: Settings, place: Place, phases: Phases) -> Shell:
+    """Return the shell of a run, bounded by its deadline."""
+    deadline = None
+    if settings.kill_at is not None:
+        deadline = time.monotonic() + max(0.0, settings.kill_at - time.time()) + _AFTER_KILL_S
+    return Shell(
+        place.sandbox,
+        deadline=deadline,
+        output=phases.output,
+        keeps_network=settings.has_build_network,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +223,7 @@ def _build(settings: Settings, place: Place, shell: Shell, run: Run, phases: Pha
     from pytest_atesor.porter.builders.interface import BuildOptions  # noqa: PLC0415 - the same
     from pytest_atesor.porter.installer import Installer  # noqa: PLC0415 - the same
     from pytest_atesor.porter.packaged import set_packaged_aside  # noqa: PLC0415 - the same
+    from pytest_atesor.porter.platforms import profile_of  # noqa: PLC0415 - the same
     from pytest_atesor.porter.repair import Package  # noqa: PLC0415 - the same
     from pytest_atesor.porter.scan import Scan, digest_natives, scan_tree  # noqa: PLC0415 - the same
     from pytest_atesor.porter.spoken import build_file_words  # noqa: PLC0415 - the same
@@ -219,7 +232,12 @@ def _build(settings: Settings, place: Place, shell: Shell, run: Run, phases: Pha
     name = work.fetched.name
     before = digest_natives(work.tree)
     installer = Installer(
-        shell, index=place.index, workspace=place.workspace, say=phases.say, bring=place.bring
+        shell,
+        index=place.index,
+        workspace=place.workspace,
+        say=phases.say,
+        bring=place.bring,
+        profile=profile_of(settings.platform),
     )
     with phases.phase("dependencies"):
         _install_commands(shell, installer, work.candidates[0])

@@ -1,7 +1,5 @@
 """Where things are inside the sandbox, and the scripts that lay out a fresh attempt there."""
 
-from collections.abc import Iterable
-
 from pytest_atesor.porter.builders.interface import Tweak
 from pytest_atesor.porter.builders.shared import quote, words
 
@@ -12,7 +10,6 @@ __all__ = [
     "attempt_environment",
     "build_directory",
     "fresh_tree_script",
-    "prepare_script",
     "with_wrappers",
     "wrapper_script",
 ]
@@ -24,36 +21,6 @@ _WRAPPERS = f"{HOME}/wrappers"
 
 _C_COMPILERS = ("cc", "gcc", "gcc-14", "riscv64-linux-gnu-gcc", "c99", "c89", "clang")
 _CXX_COMPILERS = ("c++", "g++", "g++-14", "riscv64-linux-gnu-g++", "clang++")
-
-# Each x86 header becomes the portable implementation's, where there is one; idirafter lets real ones win.
-_SIMD_HEADERS = r"""
-mkdir -p /workspace/home/simd-headers; cd /workspace/home/simd-headers
-while read -r one path; do
-  printf '#define SIMDE_ENABLE_NATIVE_ALIASES\n#include <simde/x86/%s.h>\n' "$path" > "$one.h"
-done <<'LIST'
-mmintrin mmx
-xmmintrin sse
-emmintrin sse2
-pmmintrin sse3
-tmmintrin ssse3
-smmintrin sse4.1
-nmmintrin sse4.2
-wmmintrin clmul
-immintrin avx2
-x86intrin avx2
-LIST
-cd - >/dev/null
-"""
-
-_PREPARE = {
-    "simd-headers": _SIMD_HEADERS,
-    "executable-bits": (
-        "find . -type f \\( -name '*.sh' -o -name configure -o -name '*.pl' -o -name '*.py' "
-        "-o ! -name '*.*' \\) "
-        '-exec sh -c \'for one; do head -c2 "$one" | grep -q "^#!" && chmod +x "$one"; done; :\' sh {} +\n'
-    ),
-    "cargo-lock": "find . -name Cargo.lock -exec rm -f {} +\n",
-}
 
 
 def attempt_environment(tweak: Tweak) -> dict[str, str]:
@@ -98,31 +65,30 @@ def fresh_tree_script(name: str, *, same_times: bool) -> str:
     )
 
 
-def prepare_script(prepare: Iterable[str]) -> str:
-    """Return builder's script, run in the fresh tree, for the edits that fixes ask for.
-
-    Words of builders are theirs.
-    """
-    return "".join(_PREPARE.get(one, "") for one in prepare)
-
-
 def wrapper_script(tweak: Tweak) -> str:
     """Return builder's script that puts a wrapper in front of every compiler; "" when no fix needs one."""
     if not (tweak.compiler_add or tweak.compiler_drop or tweak.c_add or tweak.cxx_add):
         return ""
-    common = tweak.compiler_add
     return f"mkdir -p {_WRAPPERS}\n" + "".join(
-        _one_wrapper(name, tweak.compiler_drop, (*extra, *common))
-        for names, extra in ((_C_COMPILERS, tweak.c_add), (_CXX_COMPILERS, tweak.cxx_add))
+        _one_wrapper(name, tweak.compiler_drop, for_language, tweak.compiler_add)
+        for names, for_language in ((_C_COMPILERS, tweak.c_add), (_CXX_COMPILERS, tweak.cxx_add))
         for name in names
     )
 
 
-def _one_wrapper(name: str, drop: tuple[str, ...], add: tuple[str, ...]) -> str:
+def _one_wrapper(
+    name: str, drop: tuple[str, ...], for_language: tuple[str, ...], add: tuple[str, ...]
+) -> str:
     patterns = "|".join(_shell_pattern(one) for one in drop)
     choose = (
         f'for one; do shift; case $one in {patterns}) ;; *) set -- "$@" "$one";; esac; done\n'
         if patterns
+        else ""
+    )
+    # An assembler source is preprocessed too, and a C header in it is a syntax error.
+    choose += (
+        f'case " $* " in *.[Ss]" "*|*assembler*) ;; *) set -- "$@"{words(for_language)};; esac\n'
+        if for_language
         else ""
     )
     real = {"clang": "gcc", "clang++": "g++"}.get(name, name)

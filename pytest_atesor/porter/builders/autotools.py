@@ -33,7 +33,8 @@ class AutotoolsProject(Project):
         if self.is_stale or "config-sub" in options.tweak.prepare:
             refresh = (
                 "find . \\( -name config.sub -o -name config.guess \\) -type f | while read -r one; do "
-                'cp -f "/usr/share/misc/${one##*/}" "$one"; done\n'
+                "for new in /usr/share/misc /usr/share/gnu-config /usr/share/automake-*; do\n"
+                '[ ! -f "$new/${one##*/}" ] || { cp -f "$new/${one##*/}" "$one"; break; }; done; done\n'
             )
         arguments = words(options.tweak.configure_args)
         make = words(options.tweak.make_args)

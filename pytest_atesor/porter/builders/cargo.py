@@ -10,10 +10,13 @@ from pytest_atesor.porter.inside import read_program
 from pytest_atesor.porter.needs import Need, NeedKind
 from pytest_atesor.porter.tree import Tree
 
-__all__ = ["DISTRIBUTION_CRATES", "CargoBuilder", "CargoProject"]
+__all__ = ["DISTRIBUTION_CRATES", "IGNORE_RUST_VERSION", "CargoBuilder", "CargoProject"]
 
 DISTRIBUTION_CRATES = "cargo-distribution"
 """The ``prepare`` word that switches to the distribution's packaged crates."""
+
+IGNORE_RUST_VERSION = "cargo-ignore-rust-version"
+"""The ``prepare`` word that builds with an older compiler than the manifest asks for, if that works."""
 
 _DOWNLOAD_SECONDS = 600
 
@@ -36,7 +39,8 @@ class CargoProject(Project):
 
     def plan(self, options: BuildOptions) -> tuple[Step, ...]:
         """Fetch the crates where there are any to fetch, then build without the network."""
-        build = f"cargo build --release --offline -j {options.jobs}"
+        any_version = " --ignore-rust-version" if IGNORE_RUST_VERSION in options.tweak.prepare else ""
+        build = f"cargo build --release --offline{any_version} -j {options.jobs}"
         if DISTRIBUTION_CRATES in options.tweak.prepare:
             program = read_program("distribution_crates.py").decode()
             widen = " --widen" if "cargo-widen" in options.tweak.prepare else ""
@@ -56,7 +60,8 @@ class CargoProject(Project):
 
     def plan_suites(self, options: BuildOptions) -> tuple[Suite, ...]:
         """Return ``cargo test`` of everything but documentation, in the profile of the build."""
-        test = f"cargo test --release --offline --tests --no-fail-fast -j {options.jobs}"
+        any_version = " --ignore-rust-version" if IGNORE_RUST_VERSION in options.tweak.prepare else ""
+        test = f"cargo test --release --offline{any_version} --tests --no-fail-fast -j {options.jobs}"
         return (
             Suite(framework="cargo", command="cargo test --tests", prepare=f"{test} --no-run", script=test),
         )

@@ -38,6 +38,7 @@ _EXTRAS = _TESTS | {
     "documentation",
     "doxygen",
     "manpages",
+    "testbed",
 }
 _REFUSALS = frozenset({"without", "disable", "no", "skip", "exclude", "ignore"})
 _LANGUAGES = re.compile(r"^[ \t]*project[ \t]*\(", re.IGNORECASE | re.MULTILINE)

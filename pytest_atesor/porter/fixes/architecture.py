@@ -68,7 +68,7 @@ RULES: tuple[Rule, ...] = (
         pattern=r"fatal error: (?P<name>(?:[xepstnwi]mmintrin|immintrin|x86intrin|mmintrin)\.h): No such file",
         fix=Install(
             kind=NeedKind.PACKAGE,
-            packages=("libsimde-dev",),
+            names=("libsimde-dev",),
             change=Tweak(
                 prepare=("simd-headers",), compiler_add=("-idirafter", "/workspace/home/simd-headers")
             ),

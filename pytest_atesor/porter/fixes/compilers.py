@@ -24,6 +24,34 @@ RULES: tuple[Rule, ...] = (
         independent=True,
     ),
     Rule(
+        name="standard-c-header",
+        pattern=r"note: include [‘'\"]<(?P<name>[a-z]+(?:/[a-z]+)?\.h)>[’'\"] or provide a declaration|fixable by adding [‘'\"]#include <(?P<other>[a-z]+\.h)>",
+        fix=Change(change=Tweak(c_add=("-include{name}",))),
+        sample=(
+            "main.c:10:3: error: implicit declaration of function ‘strlen’ [-Wimplicit-function-declaration]\n"
+            "main.c:2:1: note: include ‘<string.h>’ or provide a declaration of ‘strlen’\n"
+        ),
+        expected="string.h",
+        independent=True,
+    ),
+    Rule(
+        name="standard-cxx-header",
+        pattern=r"(?:fixable by adding|did you forget to) [‘'\"]#include <(?P<name>[a-z_]+)>",
+        fix=Change(change=Tweak(cxx_add=("-include{name}",))),
+        sample=(
+            "src/args.h:66:3: error: ‘int64_t’ does not name a type\n   66 |   int64_t seed;\n      |   ^~~~~~~\n"
+            "src/args.h:13:1: note: ‘int64_t’ is defined in header ‘<cstdint>’; this is probably fixable by adding ‘#include <cstdint>’\n"
+        ),
+        expected="cstdint",
+        independent=True,
+    ),
+    Rule(
+        name="fixed-width-integers",
+        pattern=r"error: [‘'](?:std::)?u?int(?:8|16|32|64|ptr|max)_t[’'] (?:does not name a type|was not declared|has not been declared)",
+        fix=Change(change=Tweak(cxx_add=("-includecstdint",))),
+        sample="src/dictionary.h:39:3: error: ‘uint8_t’ was not declared in this scope\n",
+    ),
+    Rule(
         name="permissive-c",
         pattern=(
             r"error: [^\n]*\[-W(?P<name>implicit-function-declaration|implicit-int|int-conversion|"
@@ -52,6 +80,7 @@ RULES: tuple[Rule, ...] = (
             r"error: (?:cannot use keyword .(?:bool|true|false|nullptr|constexpr).|.(?:bool|true|false). cannot be defined via"
             r"|[^\n]*'_Bool' [^\n]*two or more data types|expected [^\n]* before .(?:bool|true|false|nullptr).)"
             r"|error: ISO C does not support omitting parameter names before C23|old-style function definition \[-Werror"
+            r"|error: too many arguments to function [^\n]*; expected 0, have \d"
         ),
         fix=Change(change=Tweak(c_add=("-std=gnu17",))),
         sample="types.h:4:14: error: cannot use keyword 'bool' as typedef name\n",
@@ -88,6 +117,20 @@ RULES: tuple[Rule, ...] = (
         pattern=r"relocation (?P<name>R_RISCV_\w+) [^\n]*(?:can not be used when making|recompile with -fPIC)|recompile with -fPIC",
         fix=Change(change=Tweak(compiler_add=("-fPIC",))),
         sample="/usr/bin/ld: x.o: relocation R_RISCV_HI20 against `a' can not be used when making a shared object; recompile with -fPIC\n",
+        expected="R_RISCV_HI20",
+    ),
+    Rule(
+        name="linker-relaxation",
+        pattern=r"dangerous relocation: (?P<name>%?\w+)|missing matching %pcrel_hi|unresolvable R_RISCV_\w+ relocation",
+        fix=Change(change=Tweak(compiler_add=("-mno-relax", "-Wl,--no-relax"))),
+        sample="/usr/bin/ld: crypto/sha256.o(.text+0x1c): dangerous relocation: %pcrel_lo missing matching %pcrel_hi\n",
+        expected="%pcrel_lo",
+    ),
+    Rule(
+        name="code-model",
+        pattern=r"relocation truncated to fit: (?P<name>R_RISCV_\w+)",
+        fix=Change(change=Tweak(compiler_add=("-mcmodel=medany",))),
+        sample="main.c:(.text+0x4): relocation truncated to fit: R_RISCV_HI20 against symbol `big' defined in .bss section in main.o\n",
         expected="R_RISCV_HI20",
     ),
     Rule(

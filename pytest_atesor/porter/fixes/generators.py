@@ -36,6 +36,25 @@ RULES: tuple[Rule, ...] = (
         builders=("autotools",),
     ),
     Rule(
+        name="automake-files",
+        pattern=r"error: required file ['‘`]?(?:\./)?(?P<name>NEWS|README|AUTHORS|ChangeLog)['’]? not found",
+        fix=Change(change=Tweak(prepare=("automake-files",))),
+        sample="Makefile.am: error: required file './NEWS' not found\nMakefile.am: error: required file './AUTHORS' not found\nautoreconf: error: automake failed with exit status: 1\n",
+        expected="NEWS",
+        builders=("autotools",),
+    ),
+    Rule(
+        name="old-macros",
+        pattern=(
+            r"error: ['‘]?(?P<name>A[CM]_[A-Z_]+)['’]?: this macro is obsolete|automatic de-ANSI-fication support has been removed"
+            r"|archiver requires 'AM_PROG_AR'|warnings are treated as errors"
+        ),
+        fix=Change(change=Tweak(prepare=("old-macros",))),
+        sample="configure.ac:17: error: 'AM_CONFIG_HEADER': this macro is obsolete.\nconfigure.ac:17: You should use the 'AC_CONFIG_HEADERS' macro instead.\nautoreconf: error: aclocal failed with exit status: 1\n",
+        expected="AM_CONFIG_HEADER",
+        builders=("autotools",),
+    ),
+    Rule(
         name="executable-bits",
         pattern=r"(?<![\w./+-])(?P<name>(?:\.{1,2}/[\w./+-]+|[\w./+-]+\.(?:sh|pl|py|awk))): Permission denied$",
         fix=Change(change=Tweak(prepare=("executable-bits",))),
@@ -104,7 +123,8 @@ RULES: tuple[Rule, ...] = (
         name="build-downloads",
         pattern=(
             r"(?:Failed to clone repository: '|unable to access '|error: downloading ')(?P<name>[^'\s]+)'"
-            r"|[Cc]ould not resolve host: (?P<host>[\w.-]+)"
+            r"|[Cc]ould not resolve host: (?P<host>[\w.-]+)|unable to resolve host address [‘'](?P<wget>[\w.-]+)"
+            r"|[Cc]ould(?:n't| not) resolve host ?name|[Tt]emporary failure in name resolution"
         ),
         fix=Stop(
             cause=Cause.DEPENDENCY,

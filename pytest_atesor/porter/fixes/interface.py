@@ -17,12 +17,12 @@ __all__ = ["Change", "Install", "Rule", "Stop"]
 class Install:
     """Something is missing: the pattern's group ``name`` says what; each match counts.
 
-    ``change`` is applied as well, for what must be built differently once it is there. With the kind PACKAGE
-    ``packages`` says what to install, whatever the pattern caught.
+    ``change`` is applied as well, for what must be built differently once it is there. ``names`` says what to
+    look for in place of what the pattern caught.
     """
 
     kind: NeedKind
-    packages: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
     change: Tweak | None = None
 
 

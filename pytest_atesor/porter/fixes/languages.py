@@ -1,7 +1,7 @@
 """Go and Rust: module proxies and registries that do not answer, versions, locks."""
 
 from pytest_atesor.core.outcome import Cause
-from pytest_atesor.porter.builders.cargo import DISTRIBUTION_CRATES
+from pytest_atesor.porter.builders.cargo import DISTRIBUTION_CRATES, IGNORE_RUST_VERSION
 from pytest_atesor.porter.builders.golang import GOPATH_MODE
 from pytest_atesor.porter.builders.interface import Tweak
 from pytest_atesor.porter.fixes.interface import Change, Install, Rule, Stop
@@ -84,6 +84,14 @@ RULES: tuple[Rule, ...] = (
         fix=Install(kind=NeedKind.CRATE),
         sample="error: no matching package named `lexopt` found\nlocation searched: directory source `/usr/share/cargo/registry`\n",
         expected="lexopt",
+        builders=("cargo",),
+    ),
+    Rule(
+        name="cargo-msrv",
+        pattern=r"requires rustc (?P<name>[\d.]+)|rustc [\d.]+ is not supported by",
+        fix=Change(change=Tweak(prepare=(IGNORE_RUST_VERSION,))),
+        sample="error: rustc 1.85.0 is not supported by the following package:\n  hexyl@0.16.0 requires rustc 1.88\n",
+        expected="1.88",
         builders=("cargo",),
     ),
     Rule(

@@ -26,6 +26,17 @@ RULES: tuple[Rule, ...] = (
         expected="htslib",
     ),
     Rule(
+        name="without-extras",
+        pattern=(
+            r"^make(?:\[\d+\])?: \*\*\* \[[^\n]*\] (?:Error|Segmentation)[^\n]*\n(?:make(?:\[\d+\])?: \*\*\* Waiting[^\n]*\n)?"
+            r"make(?:\[\d+\])?: Leaving directory '[^'\n]*/(?P<name>docs?|Docs?|man|manual|documentation|tests?|testsuite|examples?|samples?)'$"
+        ),
+        fix=Change(change=Tweak(prepare=("without-extras",))),
+        sample="make[2]: *** [Makefile:512: foo.info] Error 1\nmake[2]: Leaving directory '/workspace/build/foo/doc'\nmake[1]: *** [Makefile:400: all-recursive] Error 1\n",
+        expected="doc",
+        builders=("make", "configure", "autotools"),
+    ),
+    Rule(
         name="parallel-make",
         pattern=(
             r"(?:No rule to make target|fatal error: [^\n]+\.h: No such file|No such file or directory|"

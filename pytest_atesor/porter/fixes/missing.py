@@ -1,11 +1,48 @@
 """Something that the sandbox does not have: headers, libraries, modules, commands."""
 
-from pytest_atesor.porter.fixes.interface import Install, Rule
+from pytest_atesor.porter.builders.interface import Tweak
+from pytest_atesor.porter.fixes.interface import Change, Install, Rule
 from pytest_atesor.porter.needs import NeedKind
 
 __all__ = ["RULES"]
 
+_X_WINDOWS = (
+    "x11",
+    "xext",
+    "xrandr",
+    "xinerama",
+    "xcursor",
+    "xi",
+    "xkbcommon",
+    "wayland-client",
+    "egl",
+    "gl",
+)
+"""What programs with a window ask for one after the other, each with an attempt of its own."""
+
 RULES: tuple[Rule, ...] = (
+    Rule(
+        name="window-systems",
+        pattern=(
+            r"Could NOT find (?P<name>X11) |(?:The )?(?P<part>RandR|XRandR|Xinerama|X[kK][bB]|Xcursor|XInput|X Shape|X11)(?: library and)? headers (?:were )?not found"
+            r"|required packages were not found:\s+- (?P<module>(?:wayland|xkbcommon|xcb|x11|xrandr|xcursor|xinerama)[\w-]*)"
+        ),
+        fix=Install(kind=NeedKind.PKG_CONFIG, names=_X_WINDOWS),
+        sample="CMake Error at extern/glfw/src/CMakeLists.txt:211 (message):\n  RandR headers not found; install libxrandr development package\n",
+        expected="RandR",
+        builders=("cmake",),
+    ),
+    Rule(
+        name="removed-header",
+        pattern=r"fatal error: (?P<name>(?:attr/xattr|xlocale|sys/sysctl|stropts|malloc/malloc)\.h): No such file",
+        fix=Change(
+            change=Tweak(
+                prepare=("removed-headers",), compiler_add=("-idirafter", "/workspace/home/removed-headers")
+            )
+        ),
+        sample="lsetxattr.c:4:10: fatal error: attr/xattr.h: No such file or directory\n    4 | #include <attr/xattr.h>\ncompilation terminated.\n",
+        expected="attr/xattr.h",
+    ),
     Rule(
         name="missing-header",
         pattern=r"(?:fatal )?error: ['\"]?(?P<name>[\w./+-]+\.(?:h|hh|hpp|hxx|H|h\+\+|inc|ipp))['\"]?(?:: No such file or directory| file not found)",

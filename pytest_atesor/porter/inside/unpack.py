@@ -30,6 +30,7 @@ from typing import IO, Any
 MARK = "@source-result "
 MOST_MEMBERS = 500_000
 MOST_BYTES = 16 * 1024**3
+MOST_TRAILING_BYTES = 256 * 1024**2  # behind the end of a tar archive, where only padding belongs
 LONGEST_PATH = 2000
 DEEPEST_PATH = 100
 CHUNK = 256 * 1024
@@ -175,8 +176,11 @@ def unpack_tar(archive: Path, head: bytes, staging: Path, checker: Checker) -> N
             raise AssertionError("it was asked for as a pipe")
         try:
             extract_all(child.stdout, staging, checker)
-            while child.stdout.read(CHUNK):  # what follows the tar's end, up to the compressor's own check
-                pass
+            trailing = 0
+            while chunk := child.stdout.read(CHUNK):  # up to the compressor's own check
+                trailing += len(chunk)
+                if trailing > MOST_TRAILING_BYTES:
+                    raise UnpackError("broken", "the archive goes on and on behind its end")
             code = child.wait()
         finally:
             child.kill()
@@ -198,6 +202,7 @@ def extract_all(stream: "IO[bytes]", staging: Path, checker: Checker) -> None:
                 )
                 if path is None or path == ".":
                     continue
+                member.mode |= 0o444  # a file that the agent cannot read would prove nothing
                 archive.extract(member, staging, filter="data")
     except tarfile.FilterError as error:
         raise UnpackError("broken", f"the archive has a member that leads out of it: {error}") from None

@@ -2,6 +2,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
+from pytest_atesor.porter.builders.cargo import IGNORE_RUST_VERSION
 from pytest_atesor.porter.builders.interface import BuildOptions, Tweak
 from pytest_atesor.porter.builders.make import choose_target
 from pytest_atesor.porter.detect import detect, explain_unknown
@@ -156,12 +157,14 @@ def test_options_of_cmake_for_tests_and_documentation_are_turned_off(make_tree: 
     text = (
         'project(x)\noption(X_BUILD_TESTS "" ON)\noption(BUILD_DOCS "d" ON)\noption(X_SHARED "" ON)\n'
         'option(NO_TESTS "" OFF)\noption(CONTEST_MODE "" ON)\noption(X_BuildTests "" ON)\n'
+        'option(BOX2D_BUILD_TESTBED "" ON)\n'
     )
     (candidate,) = detect(make_tree({"CMakeLists.txt": text}))
     script = candidate.project.plan(BuildOptions(jobs=1))[0].script
     assert "-DX_BUILD_TESTS=OFF" in script
     assert "-DBUILD_DOCS=OFF" in script
     assert "-DX_BuildTests=OFF" in script
+    assert "-DBOX2D_BUILD_TESTBED=OFF" in script
     assert not [one for one in ("X_SHARED", "NO_TESTS", "CONTEST_MODE") if one in script]
 
 
@@ -183,6 +186,24 @@ def test_a_vendored_go_module_needs_no_network(make_tree: MakeTree) -> None:
     assert [one.network for one in with_network.project.plan(BuildOptions(jobs=1))] == [True, False]
     assert [one.network for one in vendored.project.plan(BuildOptions(jobs=1))] == [False]
     assert "-mod=vendor" in vendored.project.plan(BuildOptions(jobs=1))[0].script
+
+
+@pytest.mark.parametrize(
+    "files", [{}, {"vendor/modules.txt": "# a.org/b v1.0.0\n"}], ids=["modules", "vendor"]
+)
+def test_go_asks_no_version_control_for_a_stamp(make_tree: MakeTree, files: Mapping[str, str]) -> None:
+    tree = make_tree({"go.mod": "module x\n", "main.go": "package main\n", **files})
+    project = detect(tree)[0].project
+    assert "-buildvcs=false" in project.plan(BuildOptions(jobs=1))[-1].script
+    assert "-buildvcs=false" in project.plan_suites(BuildOptions(jobs=1))[0].script
+
+
+def test_a_newer_rust_than_there_is_is_asked_for_in_vain_once_a_fix_says_so(make_tree: MakeTree) -> None:
+    project = detect(make_tree({"Cargo.toml": "[package]\nname='a'\n", "src/main.rs": ""}))[0].project
+    fixed = BuildOptions(jobs=1, tweak=Tweak(prepare=(IGNORE_RUST_VERSION,)))
+    assert "--ignore-rust-version" not in project.plan(BuildOptions(jobs=1))[-1].script
+    assert "--ignore-rust-version" in project.plan(fixed)[-1].script
+    assert "--ignore-rust-version" in project.plan_suites(fixed)[0].script
 
 
 def test_a_tree_without_go_mod_gets_its_import_path_from_the_url(make_tree: MakeTree) -> None:
@@ -212,8 +233,8 @@ def test_a_hostile_manifest_does_not_stop_detection(make_tree: MakeTree) -> None
 def test_stale_config_scripts_are_refreshed_before_configure(make_tree: MakeTree) -> None:
     old = detect(make_tree({"configure": _AUTOCONF, "build-aux/config.sub": "# timestamp='2003'\n"}))[0]
     new = detect(make_tree({"configure": _AUTOCONF, "build-aux/config.sub": "case riscv64) ;;\n"}))[0]
-    assert "/usr/share/misc/" in old.project.plan(BuildOptions(jobs=1))[0].script
-    assert "/usr/share/misc/" not in new.project.plan(BuildOptions(jobs=1))[0].script
+    assert "/usr/share/misc" in old.project.plan(BuildOptions(jobs=1))[0].script
+    assert "/usr/share/misc" not in new.project.plan(BuildOptions(jobs=1))[0].script
 
 
 def test_values_from_fixes_are_quoted_for_the_shell(make_tree: MakeTree) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from pytest_atesor.errors import UsageError
+from pytest_atesor.porter.platforms.debian import DEBIAN
 from pytest_atesor.porter.recipe import (
-    _LAYOUT,
     Command,
     Recipe,
     format_recipe,
@@ -51,7 +51,8 @@ From deb:p, SHA-256 {"0" * 64}; unpacked below `/workspace/src`.
 ### Directories (root, network on)
 
 ```sh
-{_LAYOUT}
+cd /workspace && install -d -o builder -g builder src build stage home
+{DEBIAN.refresh}
 ```
 
 ### Fetch (builder, network on)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_atesor.porter.inside import unpack as program
 from pytest_atesor.porter.inside.unpack import Checker, UnpackError, leads_out, unpack
 
 Member = tuple[tarfile.TarInfo, bytes]
@@ -229,3 +230,78 @@ def test_a_hostile_zip_is_refused(tmp_path: Path, name: str, mode: int, content:
 )
 def test_where_a_link_leads(path: str, target: str, expected: bool) -> None:  # noqa: FBT001 - a table's column
     assert leads_out(path, target) is expected
+
+
+def _refused(tmp_path: Path, archive: Path) -> str:
+    """Return why an archive is refused; nothing of it may be left."""
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    with pytest.raises(UnpackError) as caught:
+        unpack(archive, inner / "out")
+    assert caught.value.trouble == "broken"
+    assert list(inner.iterdir()) == []
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["tar", "zip"])
+def test_a_bomb_of_bytes_is_refused_before_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr(program, "MOST_BYTES", 10_000)
+    zeros = bytes(20_000)
+    archive = (
+        make_tar(tmp_path / "a", a_file("top/a"), a_file("top/b", zeros))
+        if kind == "tar"
+        else make_zip(tmp_path / "a", (zip_member("top/a"), b"x"), (zip_member("top/b"), zeros))
+    )
+    assert "unpacks to more than 10000 bytes" in _refused(tmp_path, archive)
+
+
+def test_a_sparse_member_counts_with_its_whole_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "MOST_BYTES", 10_000_000)
+    (tmp_path / "top").mkdir()
+    with (tmp_path / "top/holes").open("wb") as file:
+        file.truncate(50_000_000)
+    archive = tmp_path / "a"
+    subprocess.run(["/bin/tar", "-cSf", archive, "-C", tmp_path, "top"], check=True)
+    assert archive.stat().st_size < 100_000
+    assert "more than 10000000 bytes" in _refused(tmp_path, archive)
+
+
+@pytest.mark.parametrize("kind", ["tar", "zip"])
+def test_a_bomb_of_members_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    monkeypatch.setattr(program, "MOST_MEMBERS", 10)
+    names = [f"top/{number}" for number in range(20)]
+    archive = (
+        make_tar(tmp_path / "a", *(a_file(one, b"") for one in names))
+        if kind == "tar"
+        else make_zip(tmp_path / "a", *((zip_member(one), b"") for one in names))
+    )
+    assert "more than 10 members" in _refused(tmp_path, archive)
+
+
+def test_an_archive_that_goes_on_behind_its_end_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(program, "MOST_TRAILING_BYTES", 1_000_000)
+    plain = make_tar(tmp_path / "plain", a_file("top/a"), mode="w:")
+    with plain.open("ab") as file:
+        file.write(bytes(5_000_000))
+    assert "behind its end" in _refused(tmp_path, compress(plain, "gzip"))
+
+
+def test_a_zip_that_lies_about_a_size_is_refused(tmp_path: Path) -> None:
+    archive = tmp_path / "a.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as made:
+        made.writestr(zip_member("top/a"), bytes(100_000), zipfile.ZIP_DEFLATED)
+    data = archive.read_bytes()
+    archive.write_bytes(data.replace((100_000).to_bytes(4, "little"), (10).to_bytes(4, "little")))
+    _refused(tmp_path, archive)
+
+
+def test_names_of_any_bytes_are_unpacked_as_they_are(tmp_path: Path) -> None:
+    names = [b"new\nline", b"\xff\xfe", b"-rf", b"tab\there", "Ωmega".encode()]
+    members = [a_file(os.fsdecode(b"top/" + name)) for name in names]
+    result = unpack(make_tar(tmp_path / "a", *members), tmp_path / "out")
+    assert result["members"] == len(names)
+    assert {os.fsencode(one.name) for one in (tmp_path / "out").iterdir()} == set(names)

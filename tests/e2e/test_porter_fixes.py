@@ -1,0 +1,301 @@
+"""The usual breakages, made here and repaired in a real sandbox, from the tools' own words."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_atesor.errors import AtesorError
+from pytest_atesor.sandbox.select import select_engine
+
+pytestmark = pytest.mark.engine
+
+_CONTAINER = "atesor-fixes-e2e"
+_GIT = shutil.which("git") or "git"
+_WHO = ("-c", "user.name=t", "-c", "user.email=t@t")
+_HELLO = '#include <stdio.h>\nint main(void) { puts("hello"); return 0; }\n'
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[str]:
+    try:
+        chosen = select_engine(os.environ.get("ATESOR_ENGINE", "auto"))
+    except AtesorError as error:
+        pytest.skip(str(error))
+    yield chosen.name
+    chosen.remove(_CONTAINER)
+
+
+Port = Callable[[Mapping[str, str]], "tuple[int, dict[str, Any]]"]
+
+
+@pytest.fixture
+def port(tmp_path: Path, engine: str) -> Port:
+    def go(files: Mapping[str, str]) -> tuple[int, dict[str, Any]]:
+        select_engine(engine).remove(_CONTAINER)  # what another test had installed must not be found
+        tree, attempt = tmp_path / "upstream", tmp_path / "attempt"
+        attempt.mkdir()
+        for name, text in files.items():
+            (tree / name).parent.mkdir(parents=True, exist_ok=True)
+            (tree / name).write_text(text)
+        for arguments in (["init", "-q"], ["add", "."], [*_WHO, "commit", "-qm", "x"]):
+            subprocess.run([_GIT, *arguments], cwd=tree, check=True)
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest_atesor.porter", "--repo", tree.as_uri(), "--force",
+             "--tests", "skip", "--container", _CONTAINER],
+            env={**os.environ, "ATESOR_ATTEMPT_DIR": str(attempt), "ATESOR_ENGINE": engine},
+            cwd=tmp_path,
+            stdout=subprocess.DEVNULL,
+            check=False,
+            timeout=900,
+        )  # fmt: skip
+        return done.returncode, json.loads((attempt / "result.json").read_text())
+
+    return go
+
+
+def _make(flags: str = "", source: str = "x.c", compiler: str = "CC") -> str:
+    return f"x: {source}\n\t$({compiler}) {flags} -o x {source}\n"
+
+
+_REPAIRED = [
+    pytest.param(
+        ["standard-cxx-header"],
+        {"Makefile": _make(source="x.cc", compiler="CXX"), "x.cc": "uint32_t f;\nint main() { return f; }\n"},
+        id="cstdint",
+    ),
+    pytest.param(
+        ["standard-c-header"],
+        {
+            "Makefile": "x: x.c y.S\n\t$(CC) -c x.c\n\t$(CC) -c y.S\n\t$(CC) -o x x.o y.o\n",
+            "x.c": 'int one(void);\nint main(void) { return strlen("x") - one(); }\n',
+            "y.S": ".globl one\none: li a0, 1\n\tret\n",
+        },
+        id="c-header-beside-assembler",
+    ),
+    pytest.param(
+        ["permissive-c"],
+        {"Makefile": _make(), "x.c": "f(x) { return x; }\nmain() { return f(0); }\n"},
+        id="k-and-r",
+    ),
+    pytest.param(
+        ["removed-header"],
+        {
+            "Makefile": _make(),
+            "x.c": "#include <attr/xattr.h>\nint main(void) { return ENOATTR == 0; }\n",
+        },
+        id="attr-xattr",
+    ),
+    pytest.param(
+        ["missing-header"],
+        {
+            "Makefile": "x: x.c\n\t$(CC) -o x x.c -lacl\n",
+            "x.c": "#include <sys/acl.h>\nint main(void) { return acl_init(1) == 0; }\n",
+        },
+        id="sys-acl",
+    ),
+    pytest.param(
+        ["warnings-as-errors"],
+        {"Makefile": _make("-Wall -Werror"), "x.c": "int main(void) { int y; return 0; }\n"},
+        id="werror",
+    ),
+    pytest.param(
+        ["foreign-flags"],
+        {"Makefile": _make("-march=native -msse4.2 -mfpmath=sse"), "x.c": _HELLO},
+        id="march-msse",
+    ),
+    pytest.param(
+        ["x86-simd-headers"],
+        {
+            "Makefile": _make(),
+            "x.c": "#include <emmintrin.h>\n"
+            "int main(void) { return _mm_cvtsi128_si32(_mm_set1_epi32(0)); }\n",
+        },
+        id="emmintrin",
+    ),
+    pytest.param(
+        ["common-symbols"],
+        {
+            "Makefile": _make(source="x.c y.c"),
+            "x.c": "int v;\nint main(void) { return v; }\n",
+            "y.c": "int v;\n",
+        },
+        id="common",
+    ),
+    pytest.param(
+        ["atomics"],
+        {
+            "Makefile": _make(),
+            "x.c": "_Atomic __int128 v;\nint main(void) { return (int)v; }\n",
+        },
+        id="latomic",
+    ),
+    pytest.param(
+        ["position-independent"],
+        {
+            "Makefile": "libx.so: x.c\n\t$(CC) -fno-pic -c x.c\n\t$(CC) -shared -o libx.so x.o\n",
+            "x.c": "extern int v;\nint *f(void) { return &v; }\n",
+        },
+        id="fpic",
+    ),
+    pytest.param(
+        ["code-model"],
+        {
+            "Makefile": _make("-nostdlib -no-pie -fno-pie -Wl,-Ttext-segment=0x100000000"),
+            "x.c": "int v[2] = {1};\nvoid _start(void) { v[1] = v[0]; for (;;) ; }\n",
+        },
+        id="code-model",
+    ),
+    pytest.param(
+        ["executable-bits"],
+        {
+            "Makefile": "x: x.c\n\t./version.sh\n\t$(CC) -o x x.c\n",
+            "version.sh": "#!/bin/sh\ntrue\n",
+            "x.c": _HELLO,
+        },
+        id="executable-bits",
+    ),
+    pytest.param(
+        ["parallel-make"],
+        {
+            "Makefile": "all: gen.h x\ngen.h:\n\tsleep 2; touch gen.h\nx:\n\tcat gen.h && $(CC) -o x x.c\n",
+            "x.c": _HELLO,
+        },
+        id="parallel-make",
+    ),
+    pytest.param(
+        ["without-extras"],
+        {
+            "Makefile": "all:\n\t$(MAKE) -C src\n\t$(MAKE) -C doc\n",
+            "src/Makefile": "x: x.c\n\t$(CC) -o x x.c\n",
+            "src/x.c": _HELLO,
+            "doc/Makefile": "x.html:\n\t@echo no such style sheet; exit 3\n",
+        },
+        id="documentation-breaks",
+    ),
+    pytest.param(
+        ["old-macros", "automake-files"],
+        {
+            "configure.ac": "AC_INIT([x],[1])\nAM_INIT_AUTOMAKE([gnu -Wall -Werror])\n"
+            "AM_CONFIG_HEADER([config.h])\nAC_PROG_CC\nAC_PROG_RANLIB\nAC_CONFIG_FILES([Makefile])\nAC_OUTPUT\n",
+            "Makefile.am": "bin_PROGRAMS = x\nx_SOURCES = x.c\nx_LDADD = liby.a\nnoinst_LIBRARIES = liby.a\n"
+            "liby_a_SOURCES = y.c\n",
+            "x.c": _HELLO,
+            "y.c": "int y;\n",
+        },
+        id="autotools-of-old",
+    ),
+    pytest.param(
+        ["go-directive"],
+        {
+            "go.mod": "module example.org/x\n\ngo 1.99\n\ntoolchain go1.99.1\n",
+            "main.go": "package main\n\nfunc main() { println(1) }\n",
+        },
+        id="go-toolchain",
+    ),
+    pytest.param(
+        ["cargo-msrv"],
+        {
+            "Cargo.toml": '[package]\nname = "x"\nversion = "0.1.0"\nedition = "2021"\n'
+            'rust-version = "1.999"\n',
+            "src/main.rs": 'fn main() { println!("x"); }\n',
+        },
+        id="cargo-msrv",
+    ),
+    pytest.param(
+        ["cargo-lock"],
+        {
+            "Cargo.toml": '[package]\nname = "x"\nversion = "0.1.0"\nedition = "2021"\n',
+            "Cargo.lock": 'version = 99\n[[package]]\nname = "x"\nversion = "0.1.0"\n',
+            "src/main.rs": 'fn main() { println!("x"); }\n',
+        },
+        id="cargo-lock",
+    ),
+    pytest.param(
+        ["window-systems"],
+        {
+            "CMakeLists.txt": "cmake_minimum_required(VERSION 3.5...3.30)\nproject(x C)\n"
+            "find_package(X11 REQUIRED)\nif (NOT X11_Xrandr_INCLUDE_PATH)\n  message(FATAL_ERROR "
+            '"RandR headers not found; install libxrandr development package")\nendif()\n'
+            "add_executable(x x.c)\ntarget_link_libraries(x X11::X11)\n",
+            "x.c": "#include <X11/Xlib.h>\n#include <X11/extensions/Xrandr.h>\n"
+            "int main(void) { return XOpenDisplay(0) != 0; }\n",
+        },
+        id="x11-development-set",
+    ),
+]
+
+
+@pytest.mark.parametrize(("rules", "files"), _REPAIRED)
+def test_a_usual_breakage_is_repaired(port: Port, rules: list[str], files: Mapping[str, str]) -> None:
+    code, result = port(files)
+    assert (code, result["reason"]) == (0, "")
+    assert {f"fix: {one}" for one in rules} <= set(result["notes"])
+
+
+_EXTERNAL = (
+    "cmake_minimum_required(VERSION 3.5...3.30)\nproject(x C)\ninclude(ExternalProject)\n"
+    "ExternalProject_Add(psimd GIT_REPOSITORY https://example.invalid/o/psimd.git GIT_TAG master\n"
+    '  CONFIGURE_COMMAND "" BUILD_COMMAND "" INSTALL_COMMAND "")\n'
+    "add_executable(x x.c)\nadd_dependencies(x psimd)\n"
+)
+_AT_CONFIGURE = (
+    "cmake_minimum_required(VERSION 3.5...3.30)\nproject(x C)\n"
+    "execute_process(COMMAND git clone https://example.invalid/o/nnpack-part.git RESULT_VARIABLE r)\n"
+    "add_subdirectory(nnpack-part)\nadd_executable(x x.c)\n"
+)
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        pytest.param({"CMakeLists.txt": _EXTERNAL, "x.c": _HELLO}, id="external-project"),
+        pytest.param({"CMakeLists.txt": _AT_CONFIGURE, "x.c": _HELLO}, id="clone-at-configure"),
+        pytest.param(
+            {
+                "Makefile": "x:\n\tgit clone https://example.invalid/o/d.git\n\t$(CC) -o x x.c\n",
+                "x.c": _HELLO,
+            },
+            id="clone-in-make",
+        ),
+        pytest.param(
+            {
+                "Makefile": "x:\n\tpython3 -c 'import urllib.request as u; u.urlopen(\"http://example.invalid/\")'\n",
+                "x.c": _HELLO,
+            },
+            id="python-in-make",
+        ),
+    ],
+)
+def test_a_build_that_needs_the_network_fails_for_its_dependency(
+    port: Port, files: Mapping[str, str]
+) -> None:
+    code, result = port(files)
+    assert (code, result["cause"]) == (1, "dependency")
+    assert "the build downloads" in result["reason"]
+    assert "builds have no network" in result["reason"]
+
+
+def test_a_go_module_that_cannot_be_fetched_is_a_missing_dependency(port: Port) -> None:
+    code, result = port({
+        "go.mod": "module example.org/x\n\ngo 1.21\n\nrequire example.invalid/no/such v1.0.0\n",
+        "main.go": 'package main\n\nimport "example.invalid/no/such"\n\nfunc main() { such.Go() }\n',
+    })
+    assert (code, result["cause"]) == (1, "dependency")
+    assert "example.invalid/no/such" in result["reason"]
+
+
+def test_a_crate_that_cannot_be_fetched_is_a_missing_dependency(port: Port) -> None:
+    code, result = port({
+        "Cargo.toml": '[package]\nname = "x"\nversion = "0.1.0"\nedition = "2021"\n[dependencies]\n'
+        'no-such-crate-of-atesor = "1"\n',
+        "src/main.rs": "fn main() { no_such_crate_of_atesor::go(); }\n",
+    })
+    assert (code, result["cause"]) == (1, "dependency")
+    assert "no-such-crate-of-atesor" in result["reason"]
