@@ -1,4 +1,4 @@
-"""Go: modules with any number of main packages, vendored or not, and trees older than modules.
+"""Go: modules with any number of main packages, vendored or not, workspaces, and trees older than modules.
 
 Where no module proxy can be reached, the same tree builds in GOPATH mode against the distribution's packaged
 sources (``/usr/share/gocode``), as the distribution's own builds do.
@@ -28,7 +28,7 @@ GOPATH_MODE = "go-gopath"
 
 _DOWNLOAD_SECONDS = 600
 _SIDE = (
-    r"(^|/)(_?examples?|samples?|testdata|tests?|testing|e2e|hack|scripts?|tools?|benchmarks?|internal|docs?|gen)"
+    r"(^|/)(_?examples?|samples?|testdata|tests?|testing|e2e|hack|scripts?|tools|benchmarks?|internal|docs?|gen)"
     r"(/|$)"
 )
 
@@ -36,7 +36,7 @@ _SIDE = (
 _FIND_MAINS = r"""
 out="$PWD/BUILD_DIRECTORY"; mkdir -p "$out"
 cd "$tree"
-go list -e -f '{{if and (eq .Name "main") (or .GoFiles .CgoFiles)}}{{.ImportPath}}{{end}}' ./... |
+go list -e -f '{{if and (eq .Name "main") (or .GoFiles .CgoFiles)}}{{.ImportPath}}{{end}}' $packages |
   sed '/^$/d' > "$out/.mains"
 grep -Ev 'SIDE' "$out/.mains" > "$out/.products" || cp "$out/.mains" "$out/.products"
 """.replace("BUILD_DIRECTORY", BUILD_DIRECTORY).replace("SIDE", _SIDE)
@@ -44,7 +44,7 @@ grep -Ev 'SIDE' "$out/.mains" > "$out/.products" || cp "$out/.mains" "$out/.prod
 _BUILD_MAINS = r"""
 if [ ! -s "$out/.products" ]; then
   echo 'no main package: a library; compiling it without output'
-  go build ./...
+  go build $packages
 fi
 while read -r main; do
   name=${main##*/}
@@ -68,9 +68,13 @@ exit 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoProject(Project):
-    """The module's path ("" without a go.mod), and whether it has vendor/ and asks for other modules."""
+    """The module's path ("" without a go.mod), and whether it has vendor/ and asks for other modules.
+
+    ``members`` are the directories of a workspace's modules, () where there is no workspace.
+    """
 
     module: str = ""
+    members: tuple[str, ...] = ()
     is_vendored: bool = False
     requires: bool = False
 
@@ -80,7 +84,7 @@ class GoProject(Project):
             return self._gopath_steps(options)
         steps = []
         if self.requires and not self._uses_vendor(options):
-            script = f"{_lower_directive(options)}timeout {_DOWNLOAD_SECONDS} go mod download"
+            script = f"{_lower_directive(options, self.members)}timeout {_DOWNLOAD_SECONDS} go mod download"
             steps.append(Step(name="download", script=script, network=True, is_attempt=False))
         return (*steps, Step(name="build", script=self._enter(options) + _FIND_MAINS + _BUILD_MAINS))
 
@@ -93,7 +97,7 @@ class GoProject(Project):
                 probe="find . -name '*_test.go' -not -path './vendor/*' | grep -q .",
                 script=(
                     f'{self._enter(options)}export GOPROXY=off\ncd "$tree"\n'
-                    f"go test -v -vet=off -p {options.jobs} ./..."
+                    f"go test -v -vet=off -p {options.jobs} $packages"
                 ),
             ),
         )
@@ -106,9 +110,18 @@ class GoProject(Project):
 
     def _enter(self, options: BuildOptions) -> str:
         """Return the lines that set the mode up and name the place of the packages, ``$tree``."""
+        return self._packages(options) + self._mode(options)
+
+    def _packages(self, options: BuildOptions) -> str:
+        """Return the line that names what to build: a workspace has no package of its own."""
+        places = [] if self._is_gopath(options) else [quote(f"./{one}/...") for one in self.members]
+        return f"packages={quote(' '.join(places) or './...')}\n"
+
+    def _mode(self, options: BuildOptions) -> str:
         if not self._is_gopath(options):
             flags = "-mod=vendor -buildvcs=false" if self._uses_vendor(options) else "-buildvcs=false"
-            return f'{_lower_directive(options)}export GOFLAGS="${{GOFLAGS:-}} {flags}"\ntree=$PWD\n'
+            lower = _lower_directive(options, self.members)
+            return f'{lower}export GOFLAGS="${{GOFLAGS:-}} {flags}"\ntree=$PWD\n'
         place = re.sub(r"/v[0-9]+$", "", self.module or _import_path(options.source_url)) or "local/package"
         return (
             'export GO111MODULE=off GOPATH="$HOME/go:/usr/share/gocode" GOFLAGS=-buildvcs=false\n'
@@ -136,6 +149,11 @@ class GoBuilder(Builder):
     def find(self, tree: Tree) -> Iterable[Candidate]:
         """Yield a candidate for each go.mod near the root, or for a root with Go files and none."""
         found = False
+        if tree.has("go.work") and not tree.has("go.mod"):
+            members = _workspace_members(tree)
+            found = bool(members)
+            if members:
+                yield _workspace(tree, members)
         for place in places(tree, ("cmd", "go", "cli")):
             prefix = f"{place}/" if place else ""
             if tree.has(f"{prefix}go.mod"):
@@ -167,12 +185,43 @@ class GoBuilder(Builder):
         )
 
 
-def _lower_directive(options: BuildOptions) -> str:
+def _workspace_members(tree: Tree) -> tuple[str, ...]:
+    """Return the directories that go.work uses, as far as they have a go.mod and a plain name."""
+    text = re.sub(r"//[^\n]*", "", tree.text("go.work"))
+    used = " ".join(
+        one
+        for found in re.finditer(r"^\s*use\s*(?:\(([^)]*)\)|(\S+))", text, re.MULTILINE)
+        for one in found.groups()
+        if one
+    )
+    plain = (one.strip('"').removeprefix("./").rstrip("/") for one in used.split())
+    return tuple(one for one in plain if re.fullmatch(r"[\w./+-]+", one) and tree.has(f"{one}/go.mod"))
+
+
+def _workspace(tree: Tree, members: tuple[str, ...]) -> Candidate:
+    manifests = [tree.text(f"{one}/go.mod") for one in members]
+    return Candidate(
+        builder="go",
+        directory="",
+        rank=88,
+        evidence=f"go.work with {len(members)} module(s)",
+        project=GoProject(
+            module="workspace",
+            members=members,
+            is_vendored=tree.has("vendor/modules.txt"),
+            requires=any(re.search(r"^\s*require\b", text, re.MULTILINE) for text in manifests),
+        ),
+    )
+
+
+def _lower_directive(options: BuildOptions, members: tuple[str, ...]) -> str:
     if "go-directive" not in options.tweak.prepare:
         return ""
-    return (
-        "version=$(go env GOVERSION | sed 's/go\\([0-9]*[.][0-9]*\\).*/\\1/')\n"
-        'go mod edit -toolchain=none -go="$version"\n'
+    edit = 'edit -toolchain=none -go="$version"\n'
+    return "version=$(go env GOVERSION | sed 's/go\\([0-9]*[.][0-9]*\\).*/\\1/')\n" + (
+        "".join(f"(cd {quote(one)}; GOWORK=off go mod {edit[:-1]})\n" for one in members) + f"go work {edit}"
+        if members
+        else f"go mod {edit}"
     )
 
 
