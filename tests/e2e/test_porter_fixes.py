@@ -218,6 +218,17 @@ _REPAIRED = [
         id="cargo-lock",
     ),
     pytest.param(
+        ["cmake-preset"],
+        {
+            "CMakeLists.txt": "cmake_minimum_required(VERSION 3.23)\nproject(x C)\nif(NOT X_CHOSEN)\n"
+            '  message(FATAL_ERROR "configure with cmake --preset NAME")\nendif()\nadd_executable(x x.c)\n',
+            "CMakePresets.json": '{"version": 6, "configurePresets": [{"name": "release", "binaryDir": '
+            '"${sourceDir}/out", "cacheVariables": {"X_CHOSEN": "ON"}}]}\n',
+            "x.c": _HELLO,
+        },
+        id="cmake-preset",
+    ),
+    pytest.param(
         ["window-systems"],
         {
             "CMakeLists.txt": "cmake_minimum_required(VERSION 3.5...3.30)\nproject(x C)\n"

@@ -1,5 +1,6 @@
 """CMake: a CMakeLists.txt with a project, in the root or in a usual place below it."""
 
+import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,7 +17,10 @@ from pytest_atesor.porter.builders.interface import (
 from pytest_atesor.porter.builders.shared import depth_penalty, places, staged_install, words
 from pytest_atesor.porter.tree import Tree
 
-__all__ = ["CMakeBuilder", "CMakeProject"]
+__all__ = ["PRESET", "CMakeBuilder", "CMakeProject"]
+
+PRESET = "cmake-preset"
+"""The ``prepare`` word that configures with one of the project's presets."""
 
 _EXTRA_PLACES = ("cmake", "build/cmake", "cmake_unofficial", "build/CMake", "contrib/cmake", "projects/cmake")
 _OPTION = re.compile(
@@ -46,15 +50,17 @@ _LANGUAGES = re.compile(r"^[ \t]*project[ \t]*\(", re.IGNORECASE | re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CMakeProject(Project):
-    """The project's options for tests, benchmarks, fuzzing and documentation."""
+    """The project's options for tests, benchmarks, fuzzing and documentation; a preset for us, or ""."""
 
     extras: tuple[str, ...] = ()
+    preset: str = ""
 
     def plan(self, options: BuildOptions) -> tuple[Step, ...]:
         """Configure, build, and install into the staging directory if that works."""
         off = [f"-D{name}=OFF" for name in self.extras]
         generator = "Unix Makefiles" if "cmake-makefiles" in options.tweak.prepare else "Ninja"
-        arguments = words(("-G", generator, *off, *options.tweak.cmake_args))
+        chosen = ["--preset", self.preset] if self.preset and PRESET in options.tweak.prepare else []
+        arguments = words((*chosen, "-G", generator, *off, *options.tweak.cmake_args))
         return (
             Step(
                 name="configure",
@@ -109,8 +115,34 @@ class CMakeBuilder(Builder):
                 directory=place,
                 rank=rank,
                 evidence=name,
-                project=CMakeProject(extras=extra_options(tree, place)),
+                project=CMakeProject(
+                    extras=extra_options(tree, place),
+                    preset=choose_preset(tree.text(f"{prefix}CMakePresets.json")),
+                ),
             )
+
+
+def choose_preset(text: str) -> str:
+    """Return the name of the configure preset that most likely means an ordinary build here, "" for none."""
+    try:
+        listed = json.loads(text).get("configurePresets", [])
+        presets = [one for one in listed if not one.get("hidden") and _is_plain(json.dumps(one))]
+        names = [str(one["name"]) for one in presets]
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return ""
+    wanted = ("linux.*release", "release.*linux", "^release", "^default", "release", "linux", "")
+    found = (one for pattern in wanted for one in names if re.search(pattern, one, re.IGNORECASE))
+    return next(found, "")
+
+
+def _is_plain(preset: str) -> bool:
+    """Say whether a preset is for no other system, compiler or package manager."""
+    return not re.search(
+        r"vcpkg|conan|Visual Studio|Xcode|Windows|Darwin|macos|android|emscripten|mingw|clang-cl|"
+        r"asan|sanitize|coverage|Toolchain",
+        preset,
+        re.IGNORECASE,
+    )
 
 
 def extra_options(tree: Tree, place: str) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """What produces the build files: autotools, CMake, Meson, and documentation tools on the way."""
 
 from pytest_atesor.core.outcome import Cause
+from pytest_atesor.porter.builders.cmake import PRESET
 from pytest_atesor.porter.builders.interface import Tweak
 from pytest_atesor.porter.fixes.interface import Change, Install, Rule, Stop
 from pytest_atesor.porter.needs import NeedKind
@@ -97,6 +98,13 @@ RULES: tuple[Rule, ...] = (
         ),
         sample="CMake Error at CMakeLists.txt:1 (cmake_minimum_required):\n  CMake 4.2 or higher is required.  You are running version 3.31.6\n",
         expected="4.2",
+        builders=("cmake",),
+    ),
+    Rule(
+        name="cmake-preset",
+        pattern=r"CMake Error at [^\n]*\(message\):\s+[^\n]*(?:--preset|\b[Pp]resets?\b)",
+        fix=Change(change=Tweak(prepare=(PRESET,))),
+        sample="CMake Error at CMakeLists.txt:12 (message):\n  Please configure with a preset, see cmake --list-presets\n",
         builders=("cmake",),
     ),
     Rule(

@@ -1,8 +1,10 @@
+import json
 from collections.abc import Callable, Mapping
 
 import pytest
 
 from pytest_atesor.porter.builders.cargo import IGNORE_RUST_VERSION
+from pytest_atesor.porter.builders.cmake import PRESET
 from pytest_atesor.porter.builders.interface import BuildOptions, Tweak
 from pytest_atesor.porter.builders.make import choose_target
 from pytest_atesor.porter.detect import detect, explain_unknown
@@ -166,6 +168,37 @@ def test_options_of_cmake_for_tests_and_documentation_are_turned_off(make_tree: 
     assert "-DX_BuildTests=OFF" in script
     assert "-DBOX2D_BUILD_TESTBED=OFF" in script
     assert not [one for one in ("X_SHARED", "NO_TESTS", "CONTEST_MODE") if one in script]
+
+
+@pytest.mark.parametrize(
+    ("presets", "chosen"),
+    [
+        pytest.param(
+            [{"name": "windows-release"}, {"name": "linux-debug"}, {"name": "linux-release"}],
+            "linux-release",
+            id="linux-release",
+        ),
+        pytest.param([{"name": "base", "hidden": True}, {"name": "default"}], "default", id="hidden"),
+        pytest.param(
+            [{"name": "asan"}, {"name": "dev", "toolchainFile": "vcpkg.cmake"}], "", id="none-for-us"
+        ),
+        pytest.param([3], "", id="no-presets"),
+    ],
+)
+def test_a_preset_for_an_ordinary_build_is_chosen_when_a_fix_asks_for_one(
+    make_tree: MakeTree, presets: list[object], chosen: str
+) -> None:
+    text = json.dumps({"version": 6, "configurePresets": presets})
+    project = detect(make_tree({"CMakeLists.txt": "project(x)\n", "CMakePresets.json": text}))[0].project
+    fixed = BuildOptions(jobs=1, tweak=Tweak(prepare=(PRESET,)))
+    assert "--preset" not in project.plan(BuildOptions(jobs=1))[0].script
+    assert (f"--preset {chosen} " in project.plan(fixed)[0].script) is bool(chosen)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"configurePresets": 3}', "[" * 100_000])
+def test_broken_presets_do_not_stop_detection(make_tree: MakeTree, text: str) -> None:
+    tree = make_tree({"CMakeLists.txt": "project(x)\n", "CMakePresets.json": text})
+    assert detect(tree)[0].builder == "cmake"
 
 
 def test_options_of_meson_for_tests_and_documentation_are_turned_off(make_tree: MakeTree) -> None:
