@@ -42,7 +42,10 @@ case "$verb" in
             trap "" TERM; exec sleep 612' ;;
     look)  # passes only when nothing of an earlier case runs
         inside true || exit 1
-        ! inside 'cat /proc/[0-9]*/cmdline' | tr '\0' ' ' | grep -E 'sleep 61[12]' ;;
+        ! inside 'cat /proc/[0-9]*/cmdline' | tr '\0' ' ' | grep -E 'sleep 61[12]|acquire' ;;
+    stall)  # an emulated program that waits for itself, and uses no processor
+        lock='import threading as t; l = t.Lock(); l.acquire(); print(1, flush=True); l.acquire()'
+        inside "exec python3 -c '$lock'" ;;
     die) kill_sandbox; inside true ;;
     die-once) [ "${ATESOR_ATTEMPT_DIR##*/}" = 001 ] || exit 0
         kill_sandbox; inside true ;;

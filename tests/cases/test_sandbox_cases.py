@@ -20,6 +20,8 @@ pytestmark = pytest.mark.engine
 VERBS = {
     "leave": "leave",
     "look": "look",
+    "stall": "stall",
+    "look-again": "look",
     "die": "die",
     "die-once": "die-once",
     "memory": "memory",
@@ -41,7 +43,7 @@ class Found(NamedTuple):
 def batch(make_lab: Callable[[str], "SandboxLab"]) -> Found:
     """One batch on one slot, so that each case follows the one before into the same sandbox."""
     lab = make_lab("cases")
-    lab.write_list("all", VERBS, leave={"timeout_seconds": 6})
+    lab.write_list("all", VERBS, leave={"timeout_seconds": 6}, stall={"timeout_seconds": 20})
     run = lab.run(
         "--atesor-list", "all", "-n1", "--atesor-slot-memory=128M", "--atesor-slot-pids=200", timeout_s=240
     )
@@ -57,6 +59,14 @@ def outcome(found: Found, label: str) -> tuple[object, object, object]:
 def test_what_a_timeout_leaves_in_the_sandbox_is_gone_before_the_next_case(batch: Found) -> None:
     assert outcome(batch, "leave") == ("TIMEOUT", None, 1), batch.run.out + batch.run.err
     assert outcome(batch, "look") == ("PASS", None, 1), batch.run.out
+
+
+def test_an_emulated_program_that_hangs_is_ended_at_its_deadline_and_is_no_failure_of_the_machine(
+    batch: Found,
+) -> None:
+    assert outcome(batch, "stall") == ("TIMEOUT", None, 1), batch.run.out + batch.run.err
+    assert str(batch.cases["stall"]["reason"]).endswith("; last: 1")  # it had begun to hang
+    assert outcome(batch, "look-again") == ("PASS", None, 1)
 
 
 def test_a_container_that_died_is_the_environment_s_and_tried_again(batch: Found) -> None:
