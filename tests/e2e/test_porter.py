@@ -124,6 +124,16 @@ def test_a_build_has_no_network_and_no_privilege(port: Port) -> None:
     assert code == 0
 
 
+def test_a_build_and_its_tests_have_the_network_where_they_were_given_it(port: Port) -> None:
+    route = 'test "$$(wc -l < /proc/net/route)" -gt 1'
+    files = {"Makefile": f"x: x.c\n\t{route}\n\t$(CC) -o x x.c\ntest:\n\t{route}\n", "x.c": _MAIN}
+    code, result, attempt = port(files, "--build-network")
+    assert (code, result["package_tests"]["status"]) == (0, "passed")
+    assert "the build and its tests had the network (--build-network)" in result["notes"]
+    recipe = json.loads((attempt / "artifacts/recipe.json").read_text())
+    assert [one["network"] for one in recipe["commands"] if one["name"] == "build"] == [True]
+
+
 def test_tests_that_fail_hang_or_forge_change_their_own_record_alone(port: Port) -> None:
     hostile = "\tcp /bin/true hello; printf '# PASS: 5\\n# FAIL: 1\\n'; setsid sleep 1234 & exit 1\n"
     files = {"Makefile": f"hello: hello.c\n\t$(CC) -o hello hello.c\ncheck:\n{hostile}", "hello.c": _MAIN}
