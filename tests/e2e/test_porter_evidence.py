@@ -178,6 +178,12 @@ def test_an_empty_archive_is_never_a_product(port: Port, commands: str) -> None:
     assert (code, result["verdict"], result["artifacts"]) == (3, "unverified", [])
 
 
+def test_a_copy_of_the_sandboxes_own_library_is_never_a_product(port: Port) -> None:
+    code, result = port({"Makefile": "all:\n\tcp /usr/lib/riscv64-linux-gnu/libc.so.6 libmine.so\n"})
+    assert (code, result["verdict"], result["artifacts"]) == (3, "unverified", [])
+    assert "copies of the sandbox's own packages" in result["reason"]
+
+
 def test_results_that_the_build_forges_are_nobodys(port: Port) -> None:
     forged = json.dumps({"schema_version": "result_v1", "verdict": "verified", "artifacts": [{"path": "x"}]})
     places = "/workspace /workspace/stage /workspace/src /workspace/build $(HOME) ."

@@ -1,3 +1,4 @@
+import base64
 import hashlib
 import re
 from collections.abc import Callable
@@ -28,7 +29,7 @@ class _Dpkg:
         sink: BinaryIO | None = None,  # noqa: ARG002 - the protocol's
         tail_bytes: int = 65_536,
     ) -> Completed:
-        asked = re.findall(r"-e ([0-9a-f]{32})", command.argv[-1])
+        asked = re.findall(r"-e (\S+)", command.argv[-1])
         found = "".join(f"{one}\n" for one in asked if one in self._sums).encode()
         return Completed(exit_code=0, tail=found[-tail_bytes:], duration_s=0.0)
 
@@ -51,6 +52,15 @@ def test_a_copy_of_the_sandboxs_own_program_proves_nothing(make_tree: MakeTree, 
     outcome = decide_verdict(scan)
     assert outcome.exit_code == 3
     assert "sandbox's own packages" in outcome.reason
+
+
+def test_apk_knows_files_by_another_digest(make_tree: MakeTree, elf: Make) -> None:
+    tree = make_tree({"product": elf(), "built": elf(flags=4)})
+    sha1 = base64.b64encode(hashlib.sha1(elf(), usedforsecurity=False).digest()).decode()
+    scan = set_packaged_aside(
+        scan_tree(tree, Before()), tree.root, Shell(_Dpkg({f"Q1{sha1}"}), deadline=None, output=None)
+    )
+    assert ([one.path for one in scan.products], scan.packaged) == (["built"], ("product",))
 
 
 def test_what_was_built_counts_beside_such_copies_however_many_there_are(

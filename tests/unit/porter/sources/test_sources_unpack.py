@@ -305,3 +305,8 @@ def test_names_of_any_bytes_are_unpacked_as_they_are(tmp_path: Path) -> None:
     result = unpack(make_tar(tmp_path / "a", *members), tmp_path / "out")
     assert result["members"] == len(names)
     assert {os.fsencode(one.name) for one in (tmp_path / "out").iterdir()} == set(names)
+
+
+def test_what_is_unpacked_can_be_read_by_the_agent_too(tmp_path: Path) -> None:
+    unpack(make_tar(tmp_path / "a", a_file("top/secret.so", mode=0o600)), tmp_path / "out")
+    assert stat.S_IMODE((tmp_path / "out/secret.so").stat().st_mode) == 0o644
