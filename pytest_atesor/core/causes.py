@@ -50,10 +50,10 @@ class CauseGroup:
 
 
 def group_failures(rows: Iterable[SummaryRow]) -> tuple[CauseGroup, ...]:
-    """Return the cases with another outcome than PASS by cause, the largest groups first.
+    """Return the cases with another outcome than PASS by cause: failures first, the largest groups of them.
 
-    Groups of the environment come last, whatever their size: no package is to blame for them. A case that was
-    skipped as it should be, or has no outcome, is in none.
+    Then come those that nothing was proven of, those that did not run, and last those of the environment: no
+    package is to blame for them. A case that was skipped as it should be, or has no outcome, is in none.
     """
     groups: dict[tuple[Status, Cause | None, str], list[SummaryRow]] = {}
     for row in rows:
@@ -64,8 +64,14 @@ def group_failures(rows: Iterable[SummaryRow]) -> tuple[CauseGroup, ...]:
             continue
         signature = normalize_reason(outcome.reason, row.case.label)
         groups.setdefault((outcome.status, outcome.cause, signature), []).append(row)
-    ordered = sorted(groups.items(), key=lambda item: (item[0][1] is Cause.ENVIRONMENT, -len(item[1])))
+    ordered = sorted(groups.items(), key=lambda item: (_rank(item[0][0], item[0][1]), -len(item[1])))
     return tuple(_make_group(*key, members) for key, members in ordered)
+
+
+def _rank(status: Status, cause: Cause | None) -> int:
+    if cause is Cause.ENVIRONMENT:
+        return 3
+    return {Status.UNVERIFIED: 1, Status.SKIPPED: 2}.get(status, 0)
 
 
 def normalize_reason(reason: str, label: str = "") -> str:

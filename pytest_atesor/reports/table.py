@@ -26,6 +26,7 @@ _SHORTEST_NAME: Final = 8
 _STATUS_CELLS: Final = max(map(len, Status))
 _SECONDS_CELLS: Final = 7
 _GAP: Final = 2
+_WIDE: Final = 80
 _STYLES: Final = {status.value: style for status, style in STYLES.items()}
 
 
@@ -96,10 +97,10 @@ def format_table(
     """Return the cases in ``width`` columns, under a heading per cause: the largest first, the passes last.
 
     A heading has the number of its cases, their status and cause, and their reason: the last meaningful line.
-    A row has case, status, seconds and log. ``earlier`` maps case ids to lines about their earlier attempts,
-    which stand below the log. Of many cases that did not fail the logs are left out, and several stand in a
-    line. Long words are folded, never lost. Without ``color`` the text has no escape sequence. Empty without
-    rows.
+    A row has case, status, seconds and log; below 80 columns the head says where the logs are. ``earlier``
+    maps case ids to lines about their earlier attempts, which stand below the log. Of many cases that did not
+    fail the logs are left out, and several stand in a line. Long words are folded, never lost. Without
+    ``color`` the text has no escape sequence. Empty without rows.
     """
     if not rows:
         return ""
@@ -112,7 +113,10 @@ def format_table(
         f"{'STATUS':<{_STATUS_CELLS}}",
         f"{'SECONDS':>{_SECONDS_CELLS}}",
     )
-    console.print(Text((" " * _GAP).join((*heads, "LOG")), style="bold"))
+    is_wide = width >= _WIDE
+    head = "LOG" if is_wide else f"LOG in {log_directory}/"
+    prefix = f"{log_directory}/" if is_wide else ""
+    console.print(Text((" " * _GAP).join((*heads, head)), style="bold"))
     for section in _divide(rows):
         console.print()
         console.print(section.heading)
@@ -124,7 +128,7 @@ def format_table(
         if lines:
             table = _make_table(name_cells)
             for row, more in lines:
-                table.add_row(*_cells(row, log_directory, more))
+                table.add_row(*_cells(row, prefix, more))
             console.print(table)
     return _read(console)
 
@@ -167,9 +171,9 @@ def _name_state(row: SummaryRow) -> str:
     return outcome.state.replace("_", " ")
 
 
-def _cells(row: SummaryRow, log_directory: str, earlier: Sequence[str]) -> tuple[Text, ...]:
+def _cells(row: SummaryRow, prefix: str, earlier: Sequence[str]) -> tuple[Text, ...]:
     record, state = row.outcome.record, _name_state(row)
-    log = f"{log_directory}/{row.case.case_id}.log" if record else ""
+    log = f"{prefix}{row.case.case_id}.log" if record else ""
     return (
         Text(sanitize_line(row.case.label)),
         Text(state, style=_STYLES.get(state, "")),

@@ -42,9 +42,10 @@ def test_failures_of_one_kind_are_one_group_and_the_environment_comes_last(
         ),
         make_record("one", Status.FAIL, Cause.BUILD, reason="src/one.c:1: error: bad"),
         make_record("two", Status.FAIL, Cause.BUILD, reason="lib/two.c:99: error: bad"),
+        *(make_record(name, Status.UNVERIFIED, reason="nothing proven") for name in ("u1", "u2", "u3")),
         make_record("mute", Status.TIMEOUT, Cause.BUILD),
     ]
-    plan = make_plan("zlib", "e1", "e2", "e3", "one", "two", "mute", "stopped", "open")
+    plan = make_plan("zlib", "e1", "e2", "e3", "one", "two", "u1", "u2", "u3", "mute", "stopped", "open")
     ledger = fold_events(
         plan,
         [
@@ -57,6 +58,7 @@ def test_failures_of_one_kind_are_one_group_and_the_environment_comes_last(
     assert [(group.signature, group.labels) for group in groups] == [
         ("<path>: error: bad", ("one", "two")),
         ("no reason was given", ("mute",)),
+        ("nothing proven", ("u1", "u2", "u3")),
         ("no space is left", ("e1", "e2", "e3")),
     ]
     assert groups[0].line == "src/one.c:1: error: bad"

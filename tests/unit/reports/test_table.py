@@ -44,11 +44,11 @@ PACKAGE    STATUS      SECONDS  LOG
 1 FAIL (build): main.go:7:2: undefined: fetch
 gron       FAIL            3.2  output/batch_logs/gron.log
 
-1 UNVERIFIED: no riscv64 output was found
-anew       UNVERIFIED    100.0  output/batch_logs/anew.log
-
 1 TIMEOUT (build): stopped after 1800 s
 stuck      TIMEOUT      1800.0  output/batch_logs/stuck.log
+
+1 UNVERIFIED: no riscv64 output was found
+anew       UNVERIFIED    100.0  output/batch_logs/anew.log
 
 1 FAIL (environment, not the package's fault): no space is left on the device
 libsigc++  FAIL           12.3  output/batch_logs/libsigc++.log
@@ -119,21 +119,20 @@ def test_the_table_at_60_columns_loses_nothing(ledger: Ledger) -> None:
     assert (
         table
         == """\
-PACKAGE    STATUS      SECONDS  LOG
+PACKAGE    STATUS      SECONDS  LOG in output/batch_logs/
 
 1 FAIL (build): main.go:7:2: undefined: fetch
-gron       FAIL            3.2  output/batch_logs/gron.log
-
-1 UNVERIFIED: no riscv64 output was found
-anew       UNVERIFIED    100.0  output/batch_logs/anew.log
+gron       FAIL            3.2  gron.log
 
 1 TIMEOUT (build): stopped after 1800 s
-stuck      TIMEOUT      1800.0  output/batch_logs/stuck.log
+stuck      TIMEOUT      1800.0  stuck.log
+
+1 UNVERIFIED: no riscv64 output was found
+anew       UNVERIFIED    100.0  anew.log
 
 1 FAIL (environment, not the package's fault): no space is
 left on the device
-libsigc++  FAIL           12.3  output/batch_logs/libsigc++.
-                                log
+libsigc++  FAIL           12.3  libsigc++.log
 
 1 SKIPPED (interrupted): the batch was stopped
 never      SKIPPED
@@ -142,7 +141,7 @@ never      SKIPPED
 late       running
 
 1 PASS
-zlib       PASS           12.3  output/batch_logs/zlib.log"""
+zlib       PASS           12.3  zlib.log"""
     )
 
 
