@@ -10,6 +10,22 @@ __all__ = ["install_script", "parse_build_depends", "source_script"]
 
 _APT = "apt-get -o Acquire::Retries=3 -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=120"
 _ARCHIVES = "/workspace/cache/apt/archives"
+_INSTALL = "install -y --no-install-recommends"
+# Of a package that lies in its cache apt looks at nothing but the size. Asked with an empty cache, it names
+# every file that it would download, with its digest.
+_CHECK = f"""\
+check() {{
+  ls {_ARCHIVES}/*.deb >/dev/null 2>&1 || return 0
+  {_APT} -o Dir::Cache::archives=/nowhere -o Acquire::ForceHash=SHA256 --print-uris -qq \\
+    {_INSTALL} "$@" 2>/dev/null |
+    while read -r _ file _ digest; do
+      [ -f "{_ARCHIVES}/$file" ] || continue
+      echo "${{digest#SHA256:}}  {_ARCHIVES}/$file" | sha256sum --check --status 2>/dev/null && continue
+      echo "$file is not what the package lists describe; it is downloaded again"
+      rm -f "{_ARCHIVES}/$file"
+    done
+}}
+"""
 _MOST_PACKAGES = 60
 _NEVER = re.compile(
     r"^(debhelper|dh-|dpkg|cdbs|quilt|devscripts|lintian|libgtest-dev|googletest|libgmock|check$|libcppunit|cppcheck|valgrind|doxygen"
@@ -36,12 +52,13 @@ def _update_script(*, always: bool = False) -> str:
 def install_script(packages: Iterable[str], optional: Iterable[str] = ()) -> str:
     """Return root's script that installs ``packages``, and ``optional`` ones as far as they can be had.
 
-    Lists that are older than the mirror's packages are made current once.
+    Lists that are older than the mirror's packages are made current once. What an earlier case downloaded is
+    used only where it is what the signed lists describe.
     """
     wanted, extra = words(packages), words(optional)
     return (
-        f"export DEBIAN_FRONTEND=noninteractive\nmkdir -p {_ARCHIVES}/partial\n"
-        f'get() {{ {_APT} -o Dir::Cache::archives={_ARCHIVES} install -y --no-install-recommends "$@"; }}\n'
+        f"export DEBIAN_FRONTEND=noninteractive\nmkdir -p {_ARCHIVES}/partial\n{_CHECK}"
+        f'get() {{ check "$@"; {_APT} -o Dir::Cache::archives={_ARCHIVES} {_INSTALL} "$@"; }}\n'
         f"{_update_script()}"
         f"get{wanted}{extra} && exit 0\n"
         f"{_update_script(always=True)}"

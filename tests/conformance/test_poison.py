@@ -88,6 +88,28 @@ def test_the_next_case_finds_everything_as_new(
     assert processes(again) == []
 
 
+CACHES = """
+    for place in ~/.cache/go-build ~/.cache/ccache ~/.ccache ~/.cargo/registry ~/go/pkg/mod ~/.config/git \\
+        /workspace/src /tmp /var/tmp /dev/shm; do mkdir -p $place; echo evil > $place/planted; done
+    for place in /workspace/cache /workspace/cache/apt/archives /usr/share/gocode /usr/share/cargo /.cargo \\
+        /var/cache/apt /var/lib/apt/lists /etc/apt /native/usr/bin /usr/local/bin; do
+        ! echo evil > $place/planted || exit 1
+    done 2> /dev/null
+"""
+PLANTED = "find / -xdev -name planted 2> /dev/null; find /dev/shm /workspace -name planted"
+
+
+def test_what_a_build_plants_in_caches_reaches_no_other_slot_and_no_later_case(
+    workbench: "Workbench", shell: Shell
+) -> None:
+    sandbox, other = workbench.open("plants", reset=True), workbench.open("beside", reset=True)
+    assert shell(sandbox, CACHES).exit_code == 0
+    assert shell(sandbox, PLANTED, user="root").tail.count(b"planted\n") >= 10
+    assert shell(other, PLANTED, user="root").tail == b""
+    for word in ("beside", "plants"):
+        assert shell(workbench.open(word, reset=True), PLANTED, user="root").tail == b""
+
+
 def test_packages_are_kept_and_nothing_that_only_looks_like_one(workbench: "Workbench", shell: Shell) -> None:
     sandbox = workbench.open("packages", reset=True)
     script = """
