@@ -1,12 +1,13 @@
 """Kills workers, agents and sandboxes of a batch at random, and checks that its books close all the same.
 
-    python tools/chaos.py [--seconds 60] [--workers 3] [--engine none|docker|podman] [--seed N] [--json]
+    python tools/chaos.py [--seconds 60] [--workers 3] [--engine none|docker|podman|host] [--seed N] [--json]
 
 A batch of short cases runs in a directory of its own. For that many seconds something of it is killed with
-SIGKILL every second or so: a worker process, an agent, a sandbox (with an engine), or the engine's own
-process behind a sandbox (the shim or conmon). Then the batch may end, and everything must add up: every
-planned case has one outcome, JUnit has each case once, no attempt directory is used twice, and neither the
-process table nor the engine has anything left. Only processes and containers of this very batch are killed.
+SIGKILL every second or so: a worker process, an agent, a sandbox (with an engine), one of the engine's
+clients, whatever it is doing, or the engine's own process behind a sandbox or a command in it (shim, conmon,
+slirp4netns). Then the batch may end, and everything must add up: every planned case has one outcome, JUnit
+has each case once, no attempt directory is used twice, and neither the process table nor the engine has
+anything left. Only processes and containers of this very batch are killed.
 
 Ends with 1 when something does not add up.
 """
@@ -28,7 +29,9 @@ from typing import Final
 
 import psutil
 
-from pytest_atesor.sandbox.interface import Engine
+from pytest_atesor.errors import SandboxError
+from pytest_atesor.sandbox.engines.cli import CliEngine
+from pytest_atesor.sandbox.interface import Engine, Present
 from pytest_atesor.sandbox.select import select_engine
 
 AGENT: Final = """#!/bin/sh
@@ -40,13 +43,28 @@ while [ $# -gt 0 ]; do
     shift
 done
 echo "$slot" >> slots
-[ "$ATESOR_ENGINE" = none ] && exec sleep "${url##*-}"
+case "$ATESOR_ENGINE" in
+    none) exec sleep "${url##*-}" ;;
+    host) exec ./host "$slot" "${url##*-}" ;;
+esac
 "$ATESOR_ENGINE" exec --user builder "$slot" sleep "${url##*-}"
 """
-SHIMS: Final = ("containerd-shim", "conmon")
+HOST_CLIENT: Final = f"""#!{sys.executable}
+import os, sys
+from pathlib import Path
+from pytest_atesor.sandbox.engines.host import HostEngine
+from pytest_atesor.sandbox.interface import ExecSpec
+engine = HostEngine(Path(os.environ["ATESOR_STATE_DIR"]))
+argv = engine.exec_argv(sys.argv[1], ExecSpec(argv=["sleep", sys.argv[2]]))
+os.execvp(argv[0], argv)
+"""
+CLIENTS: Final = ("docker", "podman", "runc", "crun")
+SHIMS: Final = ("containerd-shim", "conmon", "slirp4netns")
 PAUSE_S: Final = (0.3, 1.5)
 CASES_PER_SECOND: Final = 1.5
 PATIENCE_S: Final = 600.0
+DYING_S: Final = 20.0
+MARK: Final = "CHAOS_ROOT"
 Kill = Callable[[], bool]
 
 
@@ -58,6 +76,8 @@ class Batch:
         self.engine = engine
         self.chance = chance
         self.kills: Counter[str] = Counter()
+        self.ids: set[str] = set()
+        self.started_at = time.time()
         name = "none" if engine is None else engine.name
         kept = {key: text for key, text in os.environ.items() if not key.startswith(("ATESOR_", "PYTEST_"))}
         self.process = subprocess.Popen(
@@ -73,7 +93,7 @@ class Batch:
                 *("--atesor-retry-environment=1", "--atesor-no-breaker", "-p", "no:cacheprovider"),
             ],
             cwd=root,
-            env={**kept, "ATESOR_ENGINE": name, "ATESOR_AGENT": "./agent"},
+            env={**kept, "ATESOR_ENGINE": name, "ATESOR_AGENT": "./agent", MARK: str(root)},
             stdin=subprocess.DEVNULL,
             stdout=(root / "pytest.out").open("wb"),
             stderr=subprocess.STDOUT,
@@ -97,42 +117,80 @@ class Batch:
 
     def kill_agent(self) -> bool:
         """Kill something below a worker."""
+        return self._kill_one(self._below())
+
+    def kill_client(self) -> bool:
+        """Kill one of the engine's clients: it runs a command inside, makes a sandbox or removes one."""
+        return self._kill_one([one for one in self._below() if _is_client(one)])
+
+    def kill_sandbox(self) -> bool:
+        """Kill PID 1 of one container."""
+        return self._kill_one(self._inits())
+
+    def kill_shim(self) -> bool:
+        """Kill one of the engine's processes behind one container, or behind a command in it."""
+        shims = []
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):
+                if self._is_shim(process):
+                    shims.append(process)
+        return self._kill_one(shims)
+
+    def left(self) -> list[str]:
+        """Return what still stands of the batch, after what is dying had its time."""
+        give_up = time.monotonic() + DYING_S
+        while (found := self._look_around()) and time.monotonic() < give_up:
+            time.sleep(0.5)
+        return found
+
+    def _look_around(self) -> list[str]:
+        """Return the processes that are the batch's or serve its containers, and the containers."""
+        found = []
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error, OSError):
+                if process.pid != os.getpid() and (self._is_ours(process) or self._is_shim(process)):
+                    found.append(f"process {process.pid} {' '.join(process.cmdline())[:300]}")
+        if self.engine is not None:
+            found += [f"container {name}" for name in self.slots() & set(self.engine.list_sandboxes())]
+        return found
+
+    def _is_ours(self, process: psutil.Process) -> bool:
+        """Say whether a process works in the batch's directory, comes from it, or is in a container."""
+        if process.environ().get(MARK) == str(self.root) or process.cwd() == str(self.root):
+            return process.status() != psutil.STATUS_ZOMBIE
+        groups = Path(f"/proc/{process.pid}/cgroup").read_text()
+        return any(one in groups for one in self.ids)
+
+    def _is_shim(self, process: psutil.Process) -> bool:
+        """Say whether it is the engine's process behind a container of the batch."""
+        if not process.name().startswith(SHIMS) or process.create_time() < self.started_at:
+            return False
+        marked = process.environ().get(MARK) == str(self.root)
+        return marked or not (self.slots() | self.ids).isdisjoint(process.cmdline())
+
+    def _below(self) -> list[psutil.Process]:
         below: list[psutil.Process] = []
         for worker in self.workers():
             with contextlib.suppress(psutil.Error):
                 below += worker.children(recursive=True)
-        return self._kill_one(below)
+        return below
 
-    def kill_sandbox(self) -> bool:
-        """Kill one container."""
-        running = sorted(self.slots() & set(self.engine.list_sandboxes())) if self.engine else []
-        return bool(running) and self._client("kill", self.chance.choice(running)) is not None
-
-    def kill_shim(self) -> bool:
-        """Kill the engine's process behind one container."""
-        running = sorted(self.slots() & set(self.engine.list_sandboxes())) if self.engine else []
-        if not running:
-            return False
-        name = self.chance.choice(running)
-        text = self._client("container", "inspect", "--format", "{{.State.Pid}}", name)
-        if text is None or not text.strip().isdecimal() or int(text) == 0:
-            return False
-        with contextlib.suppress(psutil.Error):
-            parent = psutil.Process(int(text)).parent()
-            if parent is not None and parent.name().startswith(SHIMS):
-                return self._kill_one([parent])
-        return False
-
-    def left(self) -> list[str]:
-        """Return what still stands of the batch: processes that work in its directory, its containers."""
+    def _inits(self) -> list[psutil.Process]:
         found = []
-        for process in psutil.process_iter():
-            with contextlib.suppress(psutil.Error):
-                if process.cwd() == str(self.root):
-                    found.append(f"process {process.pid} {process.name()}")
-        if self.engine is not None:
-            found += [f"container {name}" for name in self.slots() & set(self.engine.list_sandboxes())]
+        for name in sorted(self.slots()) if self.engine is not None else ():
+            with contextlib.suppress(psutil.Error, SandboxError):
+                state = self.engine.state(name)
+                if isinstance(state, Present) and state.pid:
+                    found.append(psutil.Process(state.pid))
         return found
+
+    def look_at_ids(self) -> None:
+        """Remember the ids of the containers that there are: their processes may outlive their names."""
+        if isinstance(self.engine, CliEngine):
+            argv = [self.engine.name, "ps", "--all", "--no-trunc", "--format", "{{.ID}} {{.Names}}"]
+            text = subprocess.run(argv, capture_output=True, text=True, check=False).stdout
+            rows = (line.split() for line in text.splitlines())
+            self.ids |= {row[0] for row in rows if row[1:] and row[1] in self.slots()}
 
     def _kill_one(self, processes: list[psutil.Process]) -> bool:
         with contextlib.suppress(psutil.Error):
@@ -141,18 +199,13 @@ class Batch:
                 return True
         return False
 
-    def _client(self, *arguments: str) -> str | None:
-        name = self.engine.name if self.engine is not None else ""
-        ended = subprocess.run([name, *arguments], capture_output=True, text=True, check=False)
-        return ended.stdout if ended.returncode == 0 else None
-
 
 def main() -> int:
     """Run, kill, check."""
     parser = argparse.ArgumentParser(description="chaos under a batch")
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--workers", type=int, default=3)
-    parser.add_argument("--engine", default="none", choices=["none", "docker", "podman"])
+    parser.add_argument("--engine", default="none", choices=["none", "docker", "podman", "host"])
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
@@ -180,7 +233,9 @@ def prepare(root: Path, seconds: float, workers: int, chance: random.Random) -> 
     (root / "pytest.ini").write_text("[pytest]\n")
     agent = root / "agent"
     agent.write_text(AGENT)
-    agent.chmod(0o755)
+    (root / "host").write_text(HOST_CLIENT)
+    for program in (agent, root / "host"):
+        program.chmod(0o755)
     count = max(10, int(seconds * workers / 3 * CASES_PER_SECOND))
     names = [f"p{number}-{chance.uniform(0.1, 3.0):.2f}" for number in range(count)]
     packages = [{"name": name, "url": f"https://example.org/a/{name}"} for name in names]
@@ -193,10 +248,11 @@ def make_chaos(batch: Batch, seconds: float) -> None:
     """Kill things until the time is over or the batch is."""
     kills: dict[str, Kill] = {"worker": batch.kill_worker, "agent": batch.kill_agent}
     if batch.engine is not None:
-        kills |= {"sandbox": batch.kill_sandbox, "shim": batch.kill_shim}
+        kills |= {"client": batch.kill_client, "sandbox": batch.kill_sandbox, "shim": batch.kill_shim}
     until = time.monotonic() + seconds
     while time.monotonic() < until and batch.process.poll() is None:
         time.sleep(batch.chance.uniform(*PAUSE_S))
+        batch.look_at_ids()
         name = batch.chance.choice(sorted(kills))
         if kills[name]():
             batch.kills[name] += 1
@@ -248,6 +304,12 @@ def check_bundle(bundle: Path, count: int) -> tuple[Counter[str], list[str]]:
     if len(known) != len(attempts) or known != on_disk:
         faults.append(f"{len(attempts)} attempts on record, {len(on_disk)} on disk, {len(known)} different")
     return Counter(case["status"] for case in results["cases"]), faults
+
+
+def _is_client(process: psutil.Process) -> bool:
+    with contextlib.suppress(psutil.Error):
+        return process.name() in CLIENTS
+    return False
 
 
 def _leads_group(process: psutil.Process) -> bool:
