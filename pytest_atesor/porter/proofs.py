@@ -5,6 +5,7 @@ may refuse every option. Programs run as the builder without the network, after 
 """
 
 import re
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum, unique
@@ -25,6 +26,7 @@ _MOST_STARTED = 4
 _MOST_PLACES = 40
 _LONGEST_PATH = 1000
 _LIST_S = 60.0
+_BUDGET_S = 45.0
 _START_S = 10
 _GRACE_S = 20.0
 _ARGUMENTS = ("--version", "--help")
@@ -64,17 +66,27 @@ class Proof:
     start: Start | None = None
 
 
-def gather_proofs(shell: Shell, artifacts: Sequence[Artifact]) -> dict[str, Proof]:
-    """Return SHA-256 to proof for the first products, in their order; {} when the sandbox does not answer."""
+def gather_proofs(
+    shell: Shell, artifacts: Sequence[Artifact], *, budget_s: float = _BUDGET_S
+) -> dict[str, Proof]:
+    """Return SHA-256 to proof for the first products, in their order; {} when the sandbox does not answer.
+
+    No program is started any more when ``budget_s`` seconds have passed.
+    """
+    give_up = time.monotonic() + budget_s
     asked = [one for one in artifacts if _is_askable(one)]
     places = _library_places(asked)
     proofs: dict[str, Proof] = {}
     try:
         shell.set_network(enabled=False)
         dynamic = [one for one in asked if one.facts.needed][:_MOST_LISTED]
-        missing = _ask_loader(shell, dynamic, places) if dynamic else {}
+        limit_s = min(_LIST_S, max(_START_S, budget_s))
+        missing = _ask_loader(shell, dynamic, places, limit_s) if dynamic else {}
         programs = [one for one in asked if one.type == "executable"][:_MOST_STARTED]
-        starts = {one.sha256: _start(shell, one, places) for one in programs}
+        starts: dict[str, Start] = {}
+        for one in programs:
+            if time.monotonic() < give_up:
+                starts[one.sha256] = _start(shell, one, places)
         shell.end_builders()
     except SandboxError:
         return {}
@@ -129,9 +141,11 @@ done
 """
 
 
-def _ask_loader(shell: Shell, artifacts: Sequence[Artifact], places: str) -> dict[str, tuple[str, ...]]:
+def _ask_loader(
+    shell: Shell, artifacts: Sequence[Artifact], places: str, limit_s: float
+) -> dict[str, tuple[str, ...]]:
     script = _plan_question((f"/workspace/{one.path}" for one in artifacts), places)
-    done = shell.script(script, timeout_s=_LIST_S)
+    done = shell.script(script, timeout_s=limit_s)
     answers: dict[str, tuple[str, ...]] = {}
     for part in done.tail.decode("utf-8", "replace").split(_MARK)[1:]:
         number, _, said = part.partition("\n")
@@ -154,7 +168,7 @@ def _start(shell: Shell, artifact: Artifact, places: str) -> Start:
         )
         limit_s = min(_START_S + _GRACE_S, shell.remaining_s())
         starts.append(_judge(argument, shell.sandbox.run(command, timeout_s=limit_s)))
-        if starts[-1].exit_code == 0:
+        if starts[-1].exit_code == 0 or starts[-1].status is StartStatus.RUNNING:
             break
     return min(starts, key=lambda one: (one.exit_code != 0, list(StartStatus).index(one.status)))
 

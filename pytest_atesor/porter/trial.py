@@ -24,6 +24,7 @@ from pytest_atesor.porter.shell import Shell
 __all__ = ["Trial", "add_proofs", "keep_products", "run_package_tests"]
 
 _LEAST_FOR_PROOFS_S = 60.0  # so near to the kill the report is worth more than evidence
+_MOST_FOR_PROOFS_S = 45.0
 _MOST_NOTES = 10
 
 
@@ -53,7 +54,8 @@ def add_proofs(settings: Settings, run: Run, shell: Shell, phases: Phases) -> No
     if not run.artifacts or (left_s is not None and left_s < _LEAST_FOR_PROOFS_S):
         return
     with phases.phase("evidence"):
-        run.proofs = gather_proofs(shell, run.artifacts)
+        budget_s = _MOST_FOR_PROOFS_S if left_s is None else min(_MOST_FOR_PROOFS_S, left_s / 3)
+        run.proofs = gather_proofs(shell, run.artifacts, budget_s=budget_s)
         started = sum(one.start is not None for one in run.proofs.values())
         phases.say(f"asked for the libraries of {len(run.proofs)} file(s), started {started} program(s)")
     run.notes.extend(describe_proofs(run.artifacts, run.proofs)[:_MOST_NOTES])

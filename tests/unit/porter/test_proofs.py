@@ -122,6 +122,18 @@ def test_only_a_few_programs_are_started_and_archives_never() -> None:
     assert archive.sha256 not in proofs
 
 
+def test_no_program_is_started_when_the_time_is_up() -> None:
+    shell = Shell(FakeSandbox([]), deadline=None, output=None)
+    proofs = gather_proofs(shell, (replace(_TOOL, facts=replace(_FACTS, needed=())),), budget_s=0.0)
+    assert proofs[_TOOL.sha256].start is None
+
+
+def test_a_program_that_runs_on_is_not_started_again() -> None:
+    sandbox = FakeSandbox([("^--version$", [(124, b"")])])
+    gather_proofs(Shell(sandbox, deadline=None, output=None), (_TOOL,))
+    assert [one.argv[-1] for one in sandbox.ran if one.argv[0] == "timeout"] == ["--version"]
+
+
 def test_a_sandbox_that_fails_meanwhile_costs_the_evidence_and_nothing_else() -> None:
     class Broken(FakeSandbox):
         def run(self, command: ExecSpec, **options: object) -> Completed:  # noqa: ARG002 - the protocol's
