@@ -74,7 +74,8 @@ _REPAIRED = [
         ["standard-c-header"],
         {
             "Makefile": "x: x.c y.S\n\t$(CC) -c x.c\n\t$(CC) -c y.S\n\t$(CC) -o x x.o y.o\n",
-            "x.c": 'int one(void);\nint main(void) { return strlen("x") - one(); }\n',
+            "x.c": "#define _GNU_SOURCE 1\n#include <stdio.h>\nint one(void);\n"
+            'int main(void) { return strlen("x") - one() + (strcasestr("ab", "B") == 0); }\n',
             "y.S": ".globl one\none: li a0, 1\n\tret\n",
         },
         id="c-header-beside-assembler",

@@ -26,7 +26,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="standard-c-header",
         pattern=r"note: include [‘'\"]<(?P<name>[a-z]+(?:/[a-z]+)?\.h)>[’'\"] or provide a declaration|fixable by adding [‘'\"]#include <(?P<other>[a-z]+\.h)>",
-        fix=Change(change=Tweak(c_add=("-include{name}",))),
+        # A header that comes first decides what all later ones declare, whatever the source defines after it.
+        fix=Change(change=Tweak(c_add=("-D_GNU_SOURCE", "-include{name}"))),
         sample=(
             "main.c:10:3: error: implicit declaration of function ‘strlen’ [-Wimplicit-function-declaration]\n"
             "main.c:2:1: note: include ‘<string.h>’ or provide a declaration of ‘strlen’\n"
