@@ -146,6 +146,15 @@ RULES: tuple[Rule, ...] = (
         builders=("make", "cmake", "autotools", "configure", "meson"),
     ),
     Rule(
+        name="container-engine",
+        pattern=r"(?:^|: )(?P<name>docker|podman): (?:command not found|not found$)|Cannot connect to the Docker daemon",
+        fix=Stop(
+            cause=Cause.UNSUPPORTED, reason="the build runs {name}, and a sandbox has no container engine"
+        ),
+        sample="docker run --rm -v /w:/w -w /w docker.io/mgos/clang clang unit_test.c\n/bin/sh: 1: docker: not found\nmake: *** [Makefile:32: asan] Error 127\nmake: *** Waiting for unfinished jobs....\n",
+        expected="docker",
+    ),
+    Rule(
         name="meson-too-old",
         pattern=r"Meson version is [\d.]+ but project requires (?P<name>[^\n]+)",
         fix=Stop(
