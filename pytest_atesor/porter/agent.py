@@ -123,7 +123,7 @@ def _open(settings: Settings, environ: Mapping[str, str], phases: Phases) -> "Pl
     from pytest_atesor.porter.run import Place  # noqa: PLC0415 - keeps a bad flag's answer cheap
     from pytest_atesor.sandbox.image import ensure_image  # noqa: PLC0415 - the same
     from pytest_atesor.sandbox.sandbox import open_sandbox  # noqa: PLC0415 - the same
-    from pytest_atesor.sandbox.select import select_engine  # noqa: PLC0415 - the same
+    from pytest_atesor.sandbox.select import find_engine, select_engine  # noqa: PLC0415 - the same
     from pytest_atesor.sandbox.slots import slot_directory, state_directory  # noqa: PLC0415 - the same
 
     if settings.target is Target.NATIVE:
@@ -133,7 +133,9 @@ def _open(settings: Settings, environ: Mapping[str, str], phases: Phases) -> "Pl
             return open_native_place(settings, environ)
     with phases.phase("sandbox", settings.container):
         state = state_directory(environ)
-        engine = select_engine(settings.engine)
+        # a batch has asked its engine, and names it
+        is_known = settings.attempt_directory is not None and settings.engine != "auto"
+        engine = (find_engine if is_known else select_engine)(settings.engine)
         image = ensure_image(
             engine,
             settings.platform,

@@ -10,7 +10,7 @@ from pytest_atesor.sandbox.engines.podman import PodmanEngine
 from pytest_atesor.sandbox.interface import Engine
 from pytest_atesor.sandbox.slots import state_directory
 
-__all__ = ["select_engine"]
+__all__ = ["find_engine", "select_engine"]
 
 
 def select_engine(name: str, candidates: Mapping[str, Engine] | None = None) -> Engine:
@@ -18,16 +18,11 @@ def select_engine(name: str, candidates: Mapping[str, Engine] | None = None) -> 
 
     Raises UsageError for an unknown name, SetupError with each engine's reason when none answers.
     """
-    engines: Mapping[str, Engine] = candidates or {
-        "docker": DockerEngine(),
-        "podman": PodmanEngine(),
-        "host": HostEngine(state_directory(os.environ)),
-    }
+    engines = candidates or _make_engines()
     if name != "auto":
-        if name not in engines:
-            raise UsageError(f"unknown engine {name!r}; choose one of auto, {', '.join(engines)}")
-        engines[name].probe()
-        return engines[name]
+        engine = _get(name, engines)
+        engine.probe()
+        return engine
     reasons = []
     for engine in engines.values():
         try:
@@ -37,3 +32,25 @@ def select_engine(name: str, candidates: Mapping[str, Engine] | None = None) -> 
         else:
             return engine
     raise SetupError("no container engine answers - " + " | ".join(reasons))
+
+
+def find_engine(name: str) -> Engine:
+    """Return the engine of that name without asking it: whoever names it knows that it works.
+
+    Raises UsageError for an unknown name.
+    """
+    return _get(name, _make_engines())
+
+
+def _make_engines() -> Mapping[str, Engine]:
+    return {
+        "docker": DockerEngine(),
+        "podman": PodmanEngine(),
+        "host": HostEngine(state_directory(os.environ)),
+    }
+
+
+def _get(name: str, engines: Mapping[str, Engine]) -> Engine:
+    if name not in engines:
+        raise UsageError(f"unknown engine {name!r}; choose one of auto, {', '.join(engines)}")
+    return engines[name]

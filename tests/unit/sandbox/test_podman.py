@@ -1,14 +1,19 @@
+import json
+import os
 import resource
+from pathlib import Path
 
 import pytest
 
-from pytest_atesor.errors import SetupError
+from pytest_atesor.errors import SetupError, UsageError
 from pytest_atesor.sandbox.engines.podman import (
+    PodmanEngine,
     decide_runtime,
     decide_unenforced,
     has_hybrid_cgroups,
     plan_ulimits,
 )
+from pytest_atesor.sandbox.select import find_engine
 
 V1 = "30 25 0:26 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory"
 V2 = "31 25 0:27 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw"
@@ -91,3 +96,33 @@ def test_what_cannot_be_enforced_is_said(
         can_make_networks=can_make_networks,
     )
     assert decided == expected
+
+
+@pytest.fixture
+def podman_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Put a podman first on PATH that answers as one does, and return the file of what it was asked."""
+    host = {"security": {"rootless": False}, "cgroupVersion": "v2", "ociRuntime": {"name": "runc"}}
+    answer = {"host": host, "version": {"Version": "4.3.1"}, "store": {"graphRoot": "/"}}
+    asked = tmp_path / "asked"
+    program = tmp_path / "podman"
+    body = f"echo \"$*\" >> {asked}\n[ ! -e {tmp_path}/gone ] || exit 125\necho '{json.dumps(answer)}'\n"
+    program.write_text(f"#!/bin/sh\n{body}")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    return asked
+
+
+def test_podman_tells_about_itself_once_and_later_only_that_it_answers(podman_asked: Path) -> None:
+    engine = PodmanEngine()
+    assert engine.probe() == engine.probe()
+    assert podman_asked.read_text().splitlines() == ["info --format json", "volume ls --quiet"]
+    (podman_asked.parent / "gone").touch()
+    with pytest.raises(SetupError, match="podman does not work here"):
+        engine.probe()
+
+
+def test_an_engine_found_by_name_is_not_asked(podman_asked: Path) -> None:
+    assert find_engine("podman").name == "podman"
+    assert not podman_asked.exists()
+    with pytest.raises(UsageError, match="unknown engine 'lxc'"):
+        find_engine("lxc")
