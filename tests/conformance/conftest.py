@@ -1,6 +1,7 @@
 """What the conformance suite runs on: each engine of this machine, its image, short-lived sandboxes."""
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,10 +11,14 @@ from pytest_atesor.core.plan import Platform
 from pytest_atesor.errors import SetupError
 from pytest_atesor.sandbox.image import ensure_image
 from pytest_atesor.sandbox.interface import Completed, Engine, EngineInfo, ExecSpec
+from pytest_atesor.sandbox.native.engine import NativeEngine, NativeSandbox
+from pytest_atesor.sandbox.native.hold import NativeHold
 from pytest_atesor.sandbox.sandbox import Limits, Sandbox, open_sandbox
 from pytest_atesor.sandbox.select import select_engine
 from pytest_atesor.sandbox.slots import state_directory
 
+# A machine of its own is asked for by name; see tests/native/machines.py.
+ENGINES = ["docker", "podman", "host", *(["native"] if os.environ.get("ATESOR_TEST_NATIVE") else [])]
 SMALL = Limits(memory_bytes=512 * 1024**2, pids=1024)
 
 
@@ -43,10 +48,21 @@ class Workbench:
             self.engine.remove(name)
 
 
-@pytest.fixture(scope="session", params=["docker", "podman", "host"])
+class NativeWorkbench(Workbench):
+    """Sandboxes on another machine, as a batch uses them."""
+
+    def open(self, word: str, *, limits: Limits = SMALL, reset: bool = False) -> Sandbox:
+        assert isinstance(self.engine, NativeEngine)
+        return NativeSandbox(self.engine, super().open(word, limits=limits, reset=reset).name)
+
+
+@pytest.fixture(scope="session", params=ENGINES)
 def workbench(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Workbench]:
+    if request.param == "native":
+        yield from open_native(tmp_path_factory.mktemp("native"))
+        return
     try:
         engine = select_engine(request.param)
     except SetupError as error:
@@ -55,6 +71,19 @@ def workbench(
     bench = Workbench(engine, image, tmp_path_factory.mktemp(f"state-{request.param}"))
     yield bench
     bench.remove_all()
+
+
+def open_native(place: Path) -> Iterator[Workbench]:
+    sys.path.insert(0, str(Path(__file__).parents[1] / "native"))
+    from machines import find_machine  # noqa: PLC0415 - only with such a machine
+
+    environ = {**os.environ, **find_machine(place)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", environ["PATH"])  # it may have a client of its own
+        with NativeHold(environ, Platform.DEBIAN, state=place / "state", say=print) as hold:
+            bench = NativeWorkbench(hold.engine, hold.engine.session.image, place / "state")
+            yield bench
+            bench.remove_all()
 
 
 @pytest.fixture(scope="session")

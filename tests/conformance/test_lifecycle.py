@@ -164,6 +164,7 @@ def test_a_sandbox_that_cannot_start_leaves_nothing(workbench: "Workbench") -> N
     assert workbench.engine.state(name) == Absent()
 
 
+@pytest.mark.parametrize("workbench", ["docker", "podman", "host"], indirect=True)  # native's is elsewhere
 def test_any_path_can_be_a_workspace(workbench: "Workbench", tmp_path: Path) -> None:
     state = tmp_path / 'a b,c:d "é"'
     name = workbench.name("paths")

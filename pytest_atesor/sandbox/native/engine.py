@@ -38,6 +38,7 @@ _ABSENT: Final = ("no such", "not known")
 _QUICK_S: Final = 120.0
 _PROBE_S: Final = 30.0
 _FOREIGN: Final = 3
+_GONE: Final = 4
 # Private but for the workspace itself, in which the builder is another user.
 _MAKE_WORKSPACE: Final = 'umask 077; mkdir -p "$1" && chmod 755 "$1"'
 _BUILD: Final = """
@@ -155,24 +156,27 @@ class NativeEngine(CliEngine):
             name = name.removesuffix(f".{self.session.owner}")
         if name in self._absent:
             return
-        script = read_script("remove.sh")
-        done = self._connection.script(
-            script, self._there(name), LABEL, self.workspace(name), timeout_s=_QUICK_S
-        )
-        if done.returncode == _FOREIGN:
-            raise SandboxError(
-                f"native: the container {self._there(name)} was not made by this program and is left alone; "
-                "rename it or remove it yourself"
-            )
-        if done.returncode != 0:
-            raise SandboxError(
-                f"native: {self._there(name)} cannot be removed: {last_line(_text(done.stderr))}"
-            )
+        self._end(name, self.workspace(name), "removed")
         self._absent.add(name)
 
     def restart(self, name: str) -> None:
         """Kill everything in our sandbox there and start it again."""
-        super().restart(self._there(name))
+        self._end(name, "", "restarted")
+
+    def _end(self, name: str, workspace: str, done: str) -> None:
+        """Kill everything in our sandbox, in one round trip, and remove it, or start it again."""
+        there = self._there(name)
+        words = (there, LABEL, *([workspace] if workspace else []))
+        ended = self._connection.script(read_script("end.sh"), *words, timeout_s=_QUICK_S)
+        if ended.returncode == _FOREIGN:
+            raise SandboxError(
+                f"native: the container {there} was not made by this program and is left alone; "
+                "rename it or remove it yourself"
+            )
+        if ended.returncode == _GONE:
+            raise SandboxError(f"native: the sandbox {there} is gone; it must be created again")
+        if ended.returncode != 0:
+            raise SandboxError(f"native: {there} cannot be {done}: {last_line(_text(ended.stderr))}")
 
     def exec_argv(self, name: str, command: ExecSpec) -> list[str]:
         """Return the command line here that runs ``command`` inside, there."""
