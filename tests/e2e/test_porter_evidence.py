@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -193,3 +194,37 @@ def test_results_that_the_build_forges_are_nobodys(port: Port) -> None:
     assert (code, result["verdict"], result["artifacts"]) == (3, "unverified", [])
     assert "nothing native" in result["reason"]
     assert result["metrics"]["native_files"] == 0
+
+
+_HOSTILE = r"""
+number=0
+for name in "$(printf 'new\nline')" "$(printf '\377\376')" -rf "$(printf '\033[31mred')" 'a b' '$(touch x)'
+do
+  number=$((number + 1)); { cat good; echo $number; } > "./$name"; chmod +x "./$name"
+done
+mkfifo pipe; ln -s . loop; ln -s /etc/passwd secret; ln -s good alias
+truncate -s 200G giant; printf '\177ELF\002\001\001' | dd of=giant conv=notrunc status=none
+truncate -s 200G archive.a; printf '!<arch>\n' | dd of=archive.a conv=notrunc status=none
+deep=.; for level in $(seq 200); do deep=$deep/d; done; mkdir -p $deep; { cat good; echo deep; } > $deep/deep
+"""
+
+
+def test_hostile_products_are_bounded_and_their_names_harmless(tmp_path: Path, engine: str) -> None:
+    files = {
+        "Makefile": "all:\n\t$(CC) -o good good.c\n\tsh hostile.sh\n",
+        "good.c": _FUNCTION + "int main(void) { return twice(0); }\n",
+        "hostile.sh": _HOSTILE,
+    }
+    code, result, attempt = _port(tmp_path, engine, files)
+    assert (code, result["verdict"]) == (0, "verified")
+    copies = [one["copy"] for one in result["artifacts"]]
+    assert len(copies) == len(set(copies)) == 7
+    for name in copies:
+        assert re.fullmatch(r"[A-Za-z0-9._+=@~,/-]+", name)
+        assert (attempt / "artifacts" / name).read_bytes().startswith(b"\x7fELF")
+    shown = [one["path"] for one in result["artifacts"]]
+    assert not [one for one in shown if set(one) & set("\n\x1b\udcff")]
+    assert not [one for one in (attempt / "artifacts").rglob("*") if one.is_symlink()]
+    assert {one["start"]["status"] for one in result["artifacts"] if one["start"]} == {"started"}
+    (scan,) = [one for one in result["phases"] if one["name"] == "scan"]
+    assert scan["duration_s"] < 60
