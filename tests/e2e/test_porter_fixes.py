@@ -71,6 +71,22 @@ _REPAIRED = [
         id="cstdint",
     ),
     pytest.param(
+        ["newer-cxx"],
+        {
+            "Makefile": _make("-std=gnu++14", "x.cc", "CXX"),
+            "x.cc": "#include <optional>\nint main() { std::optional<int> v = 0; return *v; }\n",
+        },
+        id="c++17",
+    ),
+    pytest.param(
+        ["newest-cxx"],
+        {
+            "Makefile": _make("-std=gnu++17", "x.cc", "CXX"),
+            "x.cc": "#include <span>\nint main() { int v[1] = {0}; std::span<int> s(v); return s[0]; }\n",
+        },
+        id="c++20",
+    ),
+    pytest.param(
         ["standard-c-header"],
         {
             "Makefile": "x: x.c y.S\n\t$(CC) -c x.c\n\t$(CC) -c y.S\n\t$(CC) -o x x.o y.o\n",

@@ -91,11 +91,24 @@ RULES: tuple[Rule, ...] = (
         pattern=(
             r"error: [‘'](?P<name>\w+)[’'] is not a member of [‘']std[’']; did you mean"
             r"|requires compiler and library support for the ISO C\+\+ ?(?:20)?1[147]|C\+\+ versions less than C\+\+1[47]"
-            r"|error: [^\n]*only available with [‘']?-std=c\+\+1[147]"
+            r"|error: [^\n]*only available with [‘']?-std=c\+\+1[147]|is only available from C\+\+1[147] onwards"
         ),
         fix=Change(change=Tweak(cxx_add=("-std=gnu++17",), cmake_args=("-DCMAKE_CXX_STANDARD=17",))),
         sample="util/no_destructor.h:24:24: error: ‘is_standard_layout_v’ is not a member of ‘std’; did you mean ‘is_standard_layout’?\n",
         expected="is_standard_layout_v",
+    ),
+    Rule(
+        name="newest-cxx",
+        pattern=(
+            r"is only available from C\+\+(?P<name>20) onwards|error: [^\n]*only available with [‘']?-std=c\+\+20"
+            r"|error: [‘']concept[’'] does not name a type|C\+\+ versions less than C\+\+20"
+        ),
+        fix=Change(change=Tweak(cxx_add=("-std=gnu++20",), cmake_args=("-DCMAKE_CXX_STANDARD=20",))),
+        sample=(
+            "span.cc:4:12: error: ‘std::span’ has not been declared\n"
+            "span.cc:4:12: note: ‘std::span’ is only available from C++20 onwards\n"
+        ),
+        expected="20",
     ),
     Rule(
         name="common-symbols",
