@@ -72,13 +72,14 @@ def test_a_stopped_sandbox_is_replaced(workbench: "Workbench", shell: Shell) -> 
     assert shell(workbench.open("stopped"), "echo up").tail == b"up\n"
 
 
-def test_a_reset_leaves_no_process_and_no_file_but_the_cache(
+def test_a_reset_leaves_no_process_and_no_file_but_packages(
     workbench: "Workbench", shell: Shell, processes: Processes
 ) -> None:
     sandbox = workbench.open("reset")
     script = """
         setsid sleep 605 > /dev/null 2>&1 &
         echo root > /etc/mark; echo root > /workspace/cache/mark
+        echo root > /workspace/cache/apt/archives/mark_1_all.deb
         mkdir -p /workspace/src/deep/er && echo x > /workspace/src/deep/er/file
         chown -R 12345:54321 /workspace/src/deep && chmod 0 /workspace/src/deep
         echo stray > /workspace/stray; ln -s / /workspace/src/link
@@ -93,7 +94,8 @@ def test_a_reset_leaves_no_process_and_no_file_but_the_cache(
         b"src",
         b"/workspace/src:",
     ]
-    assert shell(again, "cat /workspace/cache/mark").tail == b"root\n"
+    kept = shell(again, "find /workspace/cache -type f").tail
+    assert kept == b"/workspace/cache/apt/archives/mark_1_all.deb\n"
 
 
 def test_builder_owns_its_directory_and_no_other(shared: Sandbox, shell: Shell) -> None:
