@@ -206,6 +206,9 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--workers", type=int, default=3)
     parser.add_argument("--engine", default="none", choices=["none", "docker", "podman", "host"])
+    parser.add_argument(
+        "--only", action="append", metavar="KIND", help="kill nothing else, as client or shim"
+    )
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
@@ -216,7 +219,7 @@ def main() -> int:
         root = Path(name) / "root"
         count = prepare(root, options.seconds, options.workers, chance)
         batch = Batch(root, engine, options.workers, chance)
-        make_chaos(batch, options.seconds)
+        make_chaos(batch, options.seconds, options.only)
         report = {"seed": seed, "planned": count, **check(batch, count)}
     print(f"seed {seed}: {count} cases, killed {report['kills']}, statuses {report['statuses']}")
     for fault in report["faults"]:
@@ -244,16 +247,17 @@ def prepare(root: Path, seconds: float, workers: int, chance: random.Random) -> 
     return count
 
 
-def make_chaos(batch: Batch, seconds: float) -> None:
+def make_chaos(batch: Batch, seconds: float, only: list[str] | None) -> None:
     """Kill things until the time is over or the batch is."""
     kills: dict[str, Kill] = {"worker": batch.kill_worker, "agent": batch.kill_agent}
     if batch.engine is not None:
         kills |= {"client": batch.kill_client, "sandbox": batch.kill_sandbox, "shim": batch.kill_shim}
+    kinds = sorted(set(only or kills) & set(kills))
     until = time.monotonic() + seconds
     while time.monotonic() < until and batch.process.poll() is None:
         time.sleep(batch.chance.uniform(*PAUSE_S))
         batch.look_at_ids()
-        name = batch.chance.choice(sorted(kills))
+        name = batch.chance.choice(kinds)
         if kills[name]():
             batch.kills[name] += 1
 
