@@ -82,6 +82,7 @@ RULES: tuple[Rule, ...] = (
             r"|[^\n]*'_Bool' [^\n]*two or more data types|expected [^\n]* before .(?:bool|true|false|nullptr).)"
             r"|error: ISO C does not support omitting parameter names before C23|old-style function definition \[-Werror"
             r"|error: too many arguments to function [^\n]*; expected 0, have \d"
+            r"|error: two or more data types in declaration specifiers\n[^\n]*\b(?:bool|true|false)\b"
         ),
         fix=Change(change=Tweak(c_add=("-std=gnu17",))),
         sample="types.h:4:14: error: cannot use keyword 'bool' as typedef name\n",
