@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,9 @@ def engine() -> Iterator[str]:
     chosen.remove(_CONTAINER)
 
 
-def _port(root: Path, engine: str, files: Mapping[str, str | bytes]) -> tuple[int, dict[str, Any], Path]:
+def _port(
+    root: Path, engine: str, files: Mapping[str, str | bytes], *flags: str
+) -> tuple[int, dict[str, Any], Path]:
     tree, attempt = root / "upstream", root / "attempt"
     attempt.mkdir(parents=True)
     for name, content in files.items():
@@ -46,7 +49,7 @@ def _port(root: Path, engine: str, files: Mapping[str, str | bytes]) -> tuple[in
         subprocess.run([_GIT, *arguments], cwd=tree, check=True)
     done = subprocess.run(
         [sys.executable, "-m", "pytest_atesor.porter", "--repo", tree.as_uri(), "--force", "--tests", "skip",
-         "--container", _CONTAINER],
+         "--container", _CONTAINER, *flags],
         env={**os.environ, "ATESOR_ATTEMPT_DIR": str(attempt), "ATESOR_ENGINE": engine},
         cwd=root,
         stdout=subprocess.DEVNULL,
@@ -228,3 +231,16 @@ def test_hostile_products_are_bounded_and_their_names_harmless(tmp_path: Path, e
     assert {one["start"]["status"] for one in result["artifacts"] if one["start"]} == {"started"}
     (scan,) = [one for one in result["phases"] if one["name"] == "scan"]
     assert scan["duration_s"] < 60
+
+
+def test_a_port_that_proves_nothing_leaves_a_zip_that_says_so(tmp_path: Path, engine: str) -> None:
+    tree = {"Makefile": "all:\n\tln -s /etc/passwd link\n", "x.h": "#define X 1\n"}
+    code, result, _ = _port(tmp_path, engine, tree, "--package")
+    assert (code, result["verdict"]) == (3, "unverified")
+    (path,) = (tmp_path / "workspace/packages").iterdir()
+    assert re.fullmatch(r"[\w.-]+-\d{8}-\d{6}-debian\.zip", path.name)
+    with zipfile.ZipFile(path) as archive:
+        assert not [one for one in archive.namelist() if one.startswith("artifacts/")]
+        manifest = json.loads(archive.read("manifest.json"))
+    assert (manifest["verdict"], manifest["artifacts"]) == ("unverified", [])
+    assert manifest["reason"] == result["reason"]
