@@ -79,8 +79,8 @@ class FenceScheduling:
 
     @property
     def has_pending(self) -> bool:
-        """Whether cases wait for a worker."""
-        return self._board.has_waiting()
+        """True. xdist asks when a worker has collected, to write of it while nothing runs: here cases do."""
+        return True
 
     @property
     def tests_finished(self) -> bool:

@@ -243,7 +243,9 @@ until grep -qx "end look" events; do sleep 0.05; done
 def test_what_xdist_says_of_its_workers_tears_no_line(lab: Lab, option: str, lines: list[str]) -> None:
     (lab.root / "conftest.py").write_text("""
 import os, time
+import pytest
 
+@pytest.hookimpl(tryfirst=True)  # before xdist tells the controller
 def pytest_collection_finish(session):
     if os.environ.get("PYTEST_XDIST_WORKER") == "gw1":  # the cases of gw0 begin before this one is ready
         while not os.path.exists("events"):
@@ -256,6 +258,35 @@ def pytest_collection_finish(session):
     for line in lines:
         assert len(re.findall(f"^{line}$", after, re.MULTILINE)) == 1, after
     assert "collecting" not in after
+
+
+@pytest.mark.parametrize("option", ["-q", "-s"])
+def test_a_worker_that_is_ready_when_nothing_waits_tears_no_line(lab: Lab, option: str) -> None:
+    (lab.root / "agent").write_text("""#!/bin/sh
+echo start >> events
+[ $(grep -c start events) -lt 4 ] || until grep -qx ready events; do sleep 0.05; done
+""")
+    (lab.root / "conftest.py").write_text("""
+import os, time
+import pytest
+
+@pytest.hookimpl(tryfirst=True)  # before xdist tells the controller
+def pytest_collection_finish(session):
+    if os.environ.get("PYTEST_XDIST_WORKER") == "gw1":
+        while not os.path.exists("events") or open("events").read().count("start") < 4:
+            time.sleep(0.05)
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_node_collection_finished(node):
+    if node.gateway.id == "gw1":
+        with open("events", "a") as file:
+            file.write("ready\\n")
+""")
+    terminal = Terminal(lab, "--atesor-list", "demo", "-n", "2", option, columns=100)
+    after = terminal.finish()
+    assert terminal.process.returncode == 0
+    whole = r"^\.{4} +\[100%\]$" if option == "-q" else r"^w1 start \w+\n\[4/4\] w1 PASS"
+    assert re.search(whole, after, re.MULTILINE), after
 
 
 def test_no_colour_when_nobody_wants_it(lab: Lab) -> None:
