@@ -83,8 +83,11 @@ class RecipeCache:
         self._version = version
         self._most = most
 
-    def find(self, source: Source) -> Known | Unknown:
-        """Return the recipe for ``source``; an entry that does not hold is removed."""
+    def find(self, source: Source, *, wants_tests: bool = True) -> Known | Unknown:
+        """Return the recipe for ``source``; an entry that does not hold is removed.
+
+        ``wants_tests`` asks for one that knows about the package's tests: a port that skipped them does not.
+        """
         path = self._path(source.url, source.ref)
         try:
             text = _read_private(path)
@@ -94,7 +97,7 @@ class RecipeCache:
             self.drop(source)
             return Unknown(reason=f"its entry cannot be trusted ({error})")
         try:
-            recipe = self._check(text, source)
+            recipe = self._check(text, source, wants_tests=wants_tests)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError, UsageError) as error:
             self.drop(source)
             return Unknown(reason=" ".join(str(error).split())[:200] or "its entry is broken")
@@ -102,7 +105,7 @@ class RecipeCache:
             os.utime(path)  # the oldest entries go first
         return Known(recipe=recipe)
 
-    def keep(self, recipe: Recipe) -> None:
+    def keep(self, recipe: Recipe, *, knows_tests: bool = True) -> None:
         """Write the entry of ``recipe``, replacing an older one atomically. Raises OSError."""
         document = json.loads(format_recipe(recipe))
         entry = {
@@ -110,6 +113,7 @@ class RecipeCache:
             "target": self._target.value,
             "image": self._image(),
             "version": self._version,
+            "knows_tests": knows_tests,
             "sha256": _digest(document),
             "recipe": document,
         }
@@ -132,7 +136,7 @@ class RecipeCache:
         key = json.dumps([url, ref]).encode()
         return self._directory / f"{hashlib.sha256(key).hexdigest()[:40]}.json"
 
-    def _check(self, text: str, source: Source) -> Recipe:
+    def _check(self, text: str, source: Source, *, wants_tests: bool) -> Recipe:
         """Return the recipe of an entry. Raises, with the reason, when it does not hold."""
         entry: dict[str, Any] = json.loads(text)
         document = entry["recipe"]
@@ -151,6 +155,8 @@ class RecipeCache:
                 f"its entry is of {(recipe.commit or recipe.sha256 or 'nothing')[:12]}, "
                 f"the source is {source.identity[:12] or 'nothing'} now"
             )
+        if wants_tests and entry["knows_tests"] is not True:
+            raise ValueError("its entry was made without the package's tests")
         return recipe
 
     def _forget_oldest(self) -> None:

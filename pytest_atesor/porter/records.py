@@ -9,6 +9,7 @@ from pytest_atesor.core.outcome import Cause
 from pytest_atesor.errors import AtesorError
 from pytest_atesor.porter.builders.interface import Suite
 from pytest_atesor.porter.builders.shared import quote
+from pytest_atesor.porter.package_tests import SuiteStatus
 from pytest_atesor.porter.packaged import set_packaged_aside
 from pytest_atesor.porter.phases import Phases
 from pytest_atesor.porter.platforms import profile_of
@@ -16,7 +17,7 @@ from pytest_atesor.porter.recipe import Recipe, parse_versions
 from pytest_atesor.porter.recipe_cache import Source, Unknown
 from pytest_atesor.porter.run import Place, Run, fetch, lay_out, note_scan, open_shell
 from pytest_atesor.porter.scan import digest_natives, scan_tree
-from pytest_atesor.porter.settings import Settings
+from pytest_atesor.porter.settings import PackageTesting, Settings
 from pytest_atesor.porter.shell import Shell
 from pytest_atesor.porter.sources.interface import Fetched, SourceError
 from pytest_atesor.porter.tools import read_native_tools
@@ -112,7 +113,7 @@ def rebuild_from_cache(
         commit=fetched.commit,
         sha256=fetched.sha256,
     )
-    found = cache.find(source)
+    found = cache.find(source, wants_tests=settings.tests is not PackageTesting.SKIP)
     if isinstance(found, Unknown):
         if found.reason:
             phases.say(f"recipe cache: {found.reason}; removed")
@@ -142,7 +143,8 @@ def keep_in_cache(place: Place, run: Run) -> None:
     if cache is None or run.recipe is None or run.outcome.exit_code != EXIT_VERIFIED:
         return
     try:
-        cache.keep(run.recipe)
+        tests = run.package_tests
+        cache.keep(run.recipe, knows_tests=tests is not None and tests.status is not SuiteStatus.SKIPPED)
     except (OSError, AtesorError) as error:
         run.notes.append(f"the recipe cannot be kept for the next port: {error}")
 

@@ -118,6 +118,7 @@ def port(settings: Settings, place: Place, run: Run, phases: Phases, environ: Ma
                 return
             if again is Rebuild.SPOILT:
                 place.renew()
+                run.notes.clear()  # the source's, which come again
                 shell, fetched, jobs = _begin(settings, place, run, phases, environ)
         with phases.phase("detect"):
             place.bring((f"src/{fetched.name}",))

@@ -134,6 +134,15 @@ def test_force_finds_out_anew(port: Port) -> None:
     assert "recipe cache" not in forced.steps
 
 
+def test_required_tests_are_run_although_an_earlier_port_skipped_them(port: Port, tree: Path) -> None:
+    (tree / "Makefile").write_text(_FILES["Makefile"].replace("\t./hello", "\t@false"))
+    _commit(tree)
+    assert port("--tests", "skip").code == 0
+    required = port("--tests", "require")
+    assert (required.code, required.result["cause"]) == (1, "tests")
+    assert "recipe cache" not in required.steps
+
+
 def test_a_damaged_entry_is_removed_in_one_line_and_made_again(port: Port, tmp_path: Path) -> None:
     port()
     path = _entry(tmp_path)

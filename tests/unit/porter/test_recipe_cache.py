@@ -50,6 +50,14 @@ def test_a_recipe_is_found_again_for_the_same_source(tmp_path: Path) -> None:
     assert _cache(tmp_path).find(_SOURCE) == Known(recipe=_RECIPE)
 
 
+def test_a_port_that_skipped_the_tests_leaves_nothing_for_one_that_wants_them(tmp_path: Path) -> None:
+    _cache(tmp_path).keep(_RECIPE, knows_tests=False)
+    assert _cache(tmp_path).find(_SOURCE, wants_tests=False) == Known(recipe=_RECIPE)
+    found = _cache(tmp_path).find(_SOURCE)
+    assert isinstance(found, Unknown)
+    assert "without the package's tests" in found.reason
+
+
 def test_only_its_owner_can_look_into_the_cache(tmp_path: Path) -> None:
     _cache(tmp_path / "recipes").keep(_RECIPE)
     path = _entry(tmp_path)
