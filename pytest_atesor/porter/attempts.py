@@ -26,6 +26,7 @@ from pytest_atesor.porter.workplace import (
     wrapper_script,
 )
 
+_STALL_S = 600.0
 _FREE_ATTEMPTS = 8  # failures before anything was built, such as an unreachable registry
 
 __all__ = ["Attempts", "Built"]
@@ -158,11 +159,15 @@ class Attempts:
                 cwd=cwd,
                 environment=environment,
                 sink=sink.as_sink(),
+                stall_s=None if step.network else _STALL_S,  # a download may have to wait
             )
             if done.timed_out:
-                return Failure(
-                    step=step.name, log=f"{sink.text()}\nerror: {step.name} did not end before the deadline\n"
+                said = (
+                    f"has used no processor for {_STALL_S / 60:.0f} minutes: it hangs"
+                    if done.is_stalled
+                    else "did not end before the deadline"
                 )
+                return Failure(step=step.name, log=f"{sink.text()}\nerror: {step.name} {said}\n")
             if done.exit_code != 0 and step.required:
                 self._phases.say(f"--> {step.name} failed with exit code {done.exit_code}")
                 return Failure(step=step.name, log=sink.text(), is_attempt=step.is_attempt)

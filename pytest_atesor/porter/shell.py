@@ -98,7 +98,7 @@ class Shell:
         """Return the seconds that a command may take."""
         return _NO_DEADLINE_S if self._deadline is None else max(1.0, self._deadline - time.monotonic())
 
-    def script(
+    def script(  # noqa: PLR0913 - keyword-only settings of one command
         self,
         text: str,
         *,
@@ -107,9 +107,14 @@ class Shell:
         environment: Mapping[str, str] | None = None,
         sink: BinaryIO | None = None,
         timeout_s: float | None = None,
+        stall_s: float | None = None,
     ) -> Completed:
-        """Run ``text`` with ``sh -eu``. Output goes to ``sink``, by default nowhere but the result's tail."""
-        command = ExecSpec(argv=["sh", "-eu", "-c", text], user=user, cwd=cwd, env=dict(environment or {}))
+        """Run ``text`` with ``sh -eu``. Output goes to ``sink``, by default nowhere but the result's tail.
+
+        It is ended when nothing has gone on for ``stall_s`` seconds.
+        """
+        argv = ["sh", "-eu", "-c", text]
+        command = ExecSpec(argv=argv, user=user, cwd=cwd, env=dict(environment or {}), stall_s=stall_s)
         return self.sandbox.run(
             command, timeout_s=min(timeout_s or self.remaining_s(), self.remaining_s()), sink=sink
         )

@@ -60,12 +60,16 @@ class SandboxSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecSpec:
-    """One command inside a sandbox: ``user`` is "root" or "builder"; ``env`` is added to the image's own."""
+    """One command inside a sandbox: ``user`` is "root" or "builder"; ``env`` is added to the image's own.
+
+    It is ended when the whole sandbox has used no processor for ``stall_s`` seconds, None: never.
+    """
 
     argv: Sequence[str]
     user: str = "builder"
     cwd: str = "/workspace"
     env: Mapping[str, str] = field(default_factory=dict)
+    stall_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,13 +94,15 @@ class ImageBuild:
 class Completed:
     """A command that ended: its exit code, the last bytes of its output (both streams), its wall seconds.
 
-    ``timed_out`` is True when our own deadline ended it; the exit code then says nothing.
+    ``timed_out`` is True when our own deadline ended it; the exit code then says nothing. ``is_stalled`` says
+    that it was ended early, because nothing went on in the sandbox any more.
     """
 
     exit_code: int
     tail: bytes
     duration_s: float
     timed_out: bool = False
+    is_stalled: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,10 @@ import subprocess
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import Enum, unique
 from typing import BinaryIO
+
+from pytest_atesor.sandbox.stall import StallWatch
 
 __all__ = ["Pumped", "pump_process"]
 
@@ -19,12 +22,23 @@ _LINGER_S = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pumped:
-    """How the client ended: exit code (negative: a signal), last bytes, wall seconds, out of time or not."""
+    """How the client ended: exit code (negative: a signal), last bytes, wall seconds, out of time or not.
+
+    What stalled is out of time, too.
+    """
 
     exit_code: int
     tail: bytes
     duration_s: float
     timed_out: bool
+    is_stalled: bool = False
+
+
+@unique
+class _End(Enum):
+    OWN = "its own"
+    LATE = "late"
+    STALLED = "stalled"
 
 
 class _Tail:
@@ -50,10 +64,12 @@ def pump_process(
     sink: BinaryIO | None,
     tail_bytes: int,
     on_timeout: Callable[[], None],
+    watch: StallWatch | None = None,
 ) -> Pumped:
     """Run ``argv`` with stdin closed and both streams in one; return how it ended.
 
-    When the deadline passes, the client is killed and ``on_timeout`` called once. After the client's own end,
+    When the deadline passes, or ``watch`` says that it stalls, the client is killed and ``on_timeout`` called
+    once. After the client's own end,
     output that somebody else still holds open is read for at most 2 seconds.
     """
     started = time.monotonic()
@@ -68,8 +84,8 @@ def pump_process(
         argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     ) as process:
         try:
-            timed_out = not _move_output(process, started + timeout_s, feed)
-            if timed_out:
+            end = _move_output(process, started + timeout_s, feed, watch)
+            if end is not _End.OWN:
                 # engines wait for a client that stands in the way of a flood of output
                 process.kill()
                 on_timeout()
@@ -80,23 +96,34 @@ def pump_process(
         exit_code=process.returncode,
         tail=tail.value(),
         duration_s=time.monotonic() - started,
-        timed_out=timed_out,
+        timed_out=end is not _End.OWN,
+        is_stalled=end is _End.STALLED,
     )
 
 
-def _move_output(process: "subprocess.Popen[bytes]", deadline: float, feed: Callable[[bytes], None]) -> bool:
-    """Feed the output until the process has ended and closed it; False when the deadline came first."""
+def _move_output(
+    process: "subprocess.Popen[bytes]",
+    deadline: float,
+    feed: Callable[[bytes], None],
+    watch: StallWatch | None,
+) -> _End:
+    """Feed the output until the process has ended and closed it, or the deadline or a stall comes first."""
     if process.stdout is None:
-        return True
+        return _End.OWN
+    next_look = time.monotonic() + watch.interval_s if watch is not None else deadline
     stream = process.stdout.fileno()
     ended = os.pidfd_open(process.pid)
     waiting = {stream, ended}
     try:
         while waiting:
-            remaining = deadline - time.monotonic()
-            if remaining <= 0:
-                return ended not in waiting
-            ready, _, _ = select.select(waiting, (), (), remaining)
+            now = time.monotonic()
+            if now >= deadline:
+                return _End.LATE if ended in waiting else _End.OWN
+            if watch is not None and now >= next_look:
+                if ended in waiting and watch.is_stalled(now):
+                    return _End.STALLED
+                next_look = now + watch.interval_s
+            ready, _, _ = select.select(waiting, (), (), max(0.0, min(deadline, next_look) - now))
             if stream in ready:
                 chunk = os.read(stream, _CHUNK)
                 feed(chunk)
@@ -107,4 +134,4 @@ def _move_output(process: "subprocess.Popen[bytes]", deadline: float, feed: Call
                 deadline = min(deadline, time.monotonic() + _LINGER_S)
     finally:
         os.close(ended)
-    return True
+    return _End.OWN

@@ -4,6 +4,7 @@ The sandbox belongs to whoever holds its slot. A failed command is a value, a fa
 SandboxError.
 """
 
+import contextlib
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from pytest_atesor.sandbox.failure import Failure, decide_failure
 from pytest_atesor.sandbox.interface import Completed, Engine, ExecSpec, Foreign, Present, SandboxSpec
 from pytest_atesor.sandbox.pump import pump_process
 from pytest_atesor.sandbox.slots import slot_directory
+from pytest_atesor.sandbox.stall import StallWatch, read_cpu_s
 from pytest_atesor.sandbox.workspace import EMPTY, LAY_OUT, replace_workspace, settle_workspace
 
 __all__ = ["DEFAULT_LIMITS", "Limits", "Sandbox", "open_sandbox"]
@@ -58,6 +60,7 @@ class Sandbox:
             sink=sink,
             tail_bytes=tail_bytes,
             on_timeout=self.clear,
+            watch=None if command.stall_s is None else StallWatch(self._read_cpu_s, command.stall_s),
         )
         if pumped.exit_code != 0 and not pumped.timed_out:
             self._refuse_own_failure(pumped.exit_code, pumped.tail)
@@ -66,6 +69,7 @@ class Sandbox:
             tail=pumped.tail,
             duration_s=pumped.duration_s,
             timed_out=pumped.timed_out,
+            is_stalled=pumped.is_stalled,
         )
 
     def clear(self) -> None:
@@ -92,6 +96,14 @@ class Sandbox:
         ):
             said = tail.decode(errors="replace").strip().splitlines()[-1:] or ["no message"]
             raise SandboxError(f"{self.engine.name}: the sandbox {self.name} failed ({said[0][:300]})")
+
+    def _read_cpu_s(self) -> float | None:
+        with contextlib.suppress(
+            SandboxError
+        ):  # its silence is noticed elsewhere
+            state = self.engine.state(self.name)
+            return read_cpu_s(state.pid) if isinstance(state, Present) and state.pid else None
+        return None
 
     def _is_running(self) -> bool:
         state = self.engine.state(self.name)

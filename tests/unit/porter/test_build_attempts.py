@@ -1,5 +1,6 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -285,6 +286,25 @@ def test_a_failed_sandbox_is_no_failed_build(tmp_path: Path) -> None:
         attempts = Attempts(shell, installer, phases, package=package, scan=lambda: _PROOF)
         with pytest.raises(SandboxError):
             attempts.run((_MAKE,), BuildOptions(jobs=1), 3)
+
+
+def test_a_build_that_hangs_is_its_own_failure_with_that_reason(tmp_path: Path) -> None:
+    class Hanging(FakeSandbox):
+        def run(self, command: ExecSpec, **options: Any) -> Completed:
+            if command.stall_s is None:
+                return super().run(command, **options)
+            options["sink"].write(b"compiling x.go\n")
+            return Completed(exit_code=-9, tail=b"", duration_s=700.0, timed_out=True, is_stalled=True)
+
+    with (tmp_path / "out").open("wb") as output:
+        phases = Phases(output)
+        shell = Shell(Hanging([]), deadline=None, output=output)
+        installer = Installer(shell, index=tmp_path / "index", workspace=tmp_path, say=phases.say)
+        package = Package(name="p", same_times=False, debian_source="p")
+        attempts = Attempts(shell, installer, phases, package=package, scan=lambda: _PROOF)
+        built = attempts.run((_MAKE,), BuildOptions(jobs=1), 3)
+    assert built.outcome.cause is Cause.BUILD
+    assert built.outcome.reason.endswith("has used no processor for 10 minutes: it hangs")
 
 
 def test_words_of_build_files_are_read_and_those_of_sources_are_not(make_tree: Callable[..., Tree]) -> None:
