@@ -54,10 +54,11 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as scratch:
         sizes = [measure(Path(keep or scratch) / str(count), count) for count in (8, 700, 10_000)]
         visits = visit([Path(keep or scratch) / str(size["cases"]) / "report.html" for size in sizes])
-    print(f"{'cases':>8} {'build s':>8} {'kB':>8} {'ready s':>8}")
+    print(f"{'cases':>8} {'build s':>8} {'CPU s':>8} {'kB':>8} {'ready s':>8}")
     for size, ready_s in zip(sizes, visits, strict=True):
         shown = "-" if ready_s is None else f"{ready_s:.2f}"
-        print(f"{size['cases']:8} {size['seconds']:8.2f} {size['kilobytes']:8.0f} {shown:>8}")
+        figures = f"{size['seconds']:8.2f} {size['cpu_s']:8.2f} {size['kilobytes']:8.0f}"
+        print(f"{size['cases']:8} {figures} {shown:>8}")
     kept = {
         "10,000 cases under 5 s": sizes[-1]["seconds"] < 5,  # noqa: PLR2004 - the promise
         "700 cases under 1.5 MB": sizes[1]["kilobytes"] < 1500,  # noqa: PLR2004 - the promise
@@ -74,12 +75,13 @@ def measure(root: Path, count: int) -> dict[str, float]:
     """Make a bundle's attempts and time its page."""
     layout = BundleLayout(root)
     ledger = fill(layout, count)
-    started = time.perf_counter()
+    started, cpu_s = time.perf_counter(), time.process_time()
     PageWriter(layout).write(ledger, "2026-01-02T09:00:00.000Z")
-    seconds = time.perf_counter() - started
+    seconds, cpu_s = time.perf_counter() - started, time.process_time() - cpu_s
     return {
         "cases": count,
         "seconds": round(seconds, 3),
+        "cpu_s": round(cpu_s, 3),
         "kilobytes": round(layout.report.stat().st_size / 1000, 1),
     }
 

@@ -79,7 +79,7 @@ def normalize_reason(reason: str, label: str = "") -> str:
     text = sanitize_line(reason, 2 * _LONGEST_SIGNATURE)
     for pattern, replacement in _REPLACEMENTS:
         text = pattern.sub(replacement, text)
-    if len(label) > 2:  # noqa: PLR2004 - a name of one or two letters would eat words
+    if len(label) > 2 and label in text:  # noqa: PLR2004 - a name of one or two letters would eat words
         text = re.sub(rf"(?<!\w){re.escape(label)}(?!\w)", "<case>", text)
     return sanitize_line(_SPACES.sub(" ", text), _LONGEST_SIGNATURE)
 
