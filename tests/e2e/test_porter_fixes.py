@@ -256,6 +256,16 @@ _REPAIRED = [
         id="config-sub",
     ),
     pytest.param(
+        ["missing-header-named"],
+        {
+            "configure": "#!/bin/sh\n[ -f /usr/include/attr/error_context.h ] ||\n"
+            '{ echo "FATAL ERROR: attr/error_context.h does not exist."; exit 1; }\n'
+            "printf 'x: x.c\\n\\tcc -o x x.c -lattr\\n' > Makefile\n",
+            "x.c": "#include <attr/error_context.h>\n" + _HELLO,
+        },
+        id="header-named-by-configure",
+    ),
+    pytest.param(
         ["older-c"],
         {
             "Makefile": _make("-std=gnu23"),

@@ -52,6 +52,21 @@ RULES: tuple[Rule, ...] = (
         independent=True,
     ),
     Rule(
+        name="missing-header-named",
+        pattern=(
+            r"(?:ERROR|[Ee]rror): +(?P<name>[A-Za-z][\w./+-]*\.h(?:pp|xx)?) (?:does not exist|(?:was |is )?not found|(?:is )?missing|(?:is )?required)"
+            r"|(?:ERROR|[Ee]rror): [^\n]{0,60}(?:[Cc]annot|[Cc]an't|[Cc]ould not|[Cc]ouldn't|[Uu]nable to) find (?:the )?(?:header (?:file )?)?[<\"'‘]?(?P<other>[A-Za-z][\w./+-]*\.h(?:pp|xx)?)\b"
+        ),
+        fix=Install(kind=NeedKind.HEADER),
+        sample=(
+            "checking for attr/error_context.h... no\n\nFATAL ERROR: attr/error_context.h does not exist.\n"
+            "Install the extended attributes (attr) development package.\n"
+        ),
+        expected="attr/error_context.h",
+        builders=("autotools", "configure", "cmake", "make"),
+        independent=True,
+    ),
+    Rule(
         name="missing-library",
         pattern=r"cannot find -l:?(?:lib)?(?P<name>[\w.+-]+?)(?:\.(?:a|so))?(?:: No such file[^\n]*)?$",
         fix=Install(kind=NeedKind.LIBRARY),
