@@ -55,7 +55,7 @@ def format_annotations(ledger: Ledger) -> tuple[str, ...]:
 
 
 def _escape(text: str) -> str:
-    return _MARKS.sub(lambda found: f"&#{ord(found.group())};", html.escape(sanitize_line(text)))
+    return _MARKS.sub(lambda found: f"&#{ord(found.group())};", html.escape(sanitize_line(text), quote=False))
 
 
 def _encode(text: str, *, is_property: bool = False) -> str:

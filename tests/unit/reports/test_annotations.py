@@ -1,3 +1,4 @@
+import html
 from collections.abc import Callable
 
 import pytest
@@ -33,6 +34,16 @@ def test_the_step_summary_keeps_strangers_in_their_cell(ledger: Ledger) -> None:
     row = next(line for line in lines if "gron" in line)
     assert row.count("|") == 6
     assert "<b>" not in row
+
+
+def test_the_step_summary_shows_the_text_as_it_is(
+    make_plan: Callable[..., Plan], make_record: Callable[..., AttemptRecord]
+) -> None:
+    reason = "unknown type 'u_int' & \"x\" <- `movq' |"
+    record = make_record("gron", Status.FAIL, Cause.BUILD, reason=reason)
+    ledger = fold_events(make_plan("gron"), [AttemptEnded(at=AT, record=record)])
+    row = format_step_summary(ledger, count_outcomes(ledger)).splitlines()[-1]
+    assert html.unescape(row.split(" | ")[3]) == reason
 
 
 def test_each_cause_is_one_command_and_the_environment_warns(ledger: Ledger) -> None:
