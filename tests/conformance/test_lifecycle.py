@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_atesor.errors import SandboxError
+from pytest_atesor.sandbox.engines.clients import end_leftovers
 from pytest_atesor.sandbox.interface import LABEL, Absent, Completed, ExecSpec, Foreign, Present, SandboxSpec
 from pytest_atesor.sandbox.recipe import LABEL_RECIPE
 from pytest_atesor.sandbox.sandbox import Sandbox, open_sandbox
@@ -96,6 +97,36 @@ def test_a_reset_leaves_no_process_and_no_file_but_packages(
     ]
     kept = shell(again, "find /workspace/cache -type f").tail
     assert kept == b"/workspace/cache/apt/archives/mark_1_all.deb\n"
+
+
+@pytest.mark.parametrize("workbench", ["docker", "podman"], indirect=True)  # host has nobody who forgets
+def test_what_an_engine_forgot_of_a_container_is_found_and_ended(
+    workbench: "Workbench", shell: Shell
+) -> None:
+    sandbox = workbench.open("forgotten")
+    shell(sandbox, "setsid sleep 615 > /dev/null 2>&1 &")
+    inspect = [workbench.engine.name, "container", "inspect", "--format", "{{.Id}}", sandbox.name]
+    container = subprocess.run(inspect, check=True, capture_output=True, text=True).stdout.strip()
+    state = workbench.engine.state(sandbox.name)
+    assert isinstance(state, Present)
+    groups = Path(f"/proc/{state.pid}/cgroup").read_text(encoding="ascii")
+    assert container in groups
+    end_leftovers(container)
+    living = [
+        entry
+        for entry in Path("/proc").glob("[0-9]*/cgroup")
+        if container in read_quietly(entry) and entry.with_name("cmdline").read_bytes()
+    ]
+    assert living == []
+    workbench.engine.remove(sandbox.name)
+    assert workbench.engine.state(sandbox.name) == Absent()
+
+
+def read_quietly(file: Path) -> str:
+    try:
+        return file.read_text(encoding="ascii")
+    except OSError:
+        return ""
 
 
 def test_builder_owns_its_directory_and_no_other(shared: Sandbox, shell: Shell) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from pytest_atesor.errors import SandboxError, SetupError
-from pytest_atesor.sandbox.engines.clients import end_stopped_clients
+from pytest_atesor.sandbox.engines.clients import end_leftovers, end_stopped_clients
 from pytest_atesor.sandbox.engines.oci import CAPABILITIES, INIT
 from pytest_atesor.sandbox.interface import (
     LABEL,
@@ -165,8 +165,16 @@ class CliEngine(ABC):
         """Kill and remove our sandbox with all its processes. Absent is fine; Foreign raises SandboxError."""
         end_stopped_clients((self.program,), name)
         container = self._own(name)
-        if container is not None:
-            self._call([*self._remove_command(), container], absent_is_fine=True)
+        if container is None:
+            return
+        command = [*self._remove_command(), container]
+        try:
+            self._call(command, absent_is_fine=True)
+        except SandboxError:
+            # its own process behind the container was killed, and it does not know what to make of that
+            end_leftovers(container)
+            self._call(command, absent_is_fine=True)
+        end_leftovers(container)
 
     def restart(self, name: str) -> None:
         """Kill everything in our sandbox and start it again, empty."""
