@@ -107,9 +107,7 @@ class Family:
         self._before &= present  # the number of one that ended may come back as one of ours
         self._ours &= present
         orphans = [
-            pid
-            for pid in present - self._before - {self._leader}
-            if pid in self._ours or self._is_ours(pid)
+            pid for pid in present - self._before - {self._leader} if pid in self._ours or self._is_ours(pid)
         ]
         self._ours.update(orphans)
         living = frozenset(pid for pid in orphans if not _reap(pid))

@@ -98,9 +98,7 @@ class Sandbox:
             raise SandboxError(f"{self.engine.name}: the sandbox {self.name} failed ({said[0][:300]})")
 
     def _read_cpu_s(self) -> float | None:
-        with contextlib.suppress(
-            SandboxError
-        ):  # its silence is noticed elsewhere
+        with contextlib.suppress(SandboxError):  # its silence is noticed elsewhere
             state = self.engine.state(self.name)
             return read_cpu_s(state.pid) if isinstance(state, Present) and state.pid else None
         return None
