@@ -145,23 +145,22 @@ def open_sandbox(  # noqa: PLR0913 - keyword-only facts of one sandbox
         labels=labels or {},
         cpu_weight=limits.cpu_weight,
     )
-    if not reset:
+    if reset:
+        settle_workspace(directory)
+    else:
         spec.workspace.mkdir(parents=True, exist_ok=True)
-        return _start(engine, spec, LAY_OUT)
-    settle_workspace(directory)
+    engine.create(spec)
+    sandbox = Sandbox(engine, name)
     try:
-        return _start(engine, spec, EMPTY)
+        _prepare_workspace(sandbox, EMPTY if reset else LAY_OUT)
     except SandboxError:
+        if not reset:
+            raise
         # what was done to the workspace is no fault of the case that comes next
         engine.remove(name)
         replace_workspace(directory)
-        return _start(engine, spec, EMPTY)
-
-
-def _start(engine: Engine, spec: SandboxSpec, script: str) -> Sandbox:
-    engine.create(spec)
-    sandbox = Sandbox(engine, spec.name)
-    _prepare_workspace(sandbox, script)
+        engine.create(spec)
+        _prepare_workspace(sandbox, EMPTY)
     return sandbox
 
 
