@@ -13,7 +13,7 @@ from pytest_atesor.porter.package_tests import SuiteStatus
 from pytest_atesor.porter.packaged import set_packaged_aside
 from pytest_atesor.porter.phases import Phases
 from pytest_atesor.porter.platforms import profile_of
-from pytest_atesor.porter.recipe import Recipe, parse_versions
+from pytest_atesor.porter.recipe import PackageTests, Recipe, parse_versions
 from pytest_atesor.porter.recipe_cache import Source, Unknown
 from pytest_atesor.porter.run import Place, Run, fetch, lay_out, note_scan, open_shell
 from pytest_atesor.porter.scan import digest_natives, scan_tree
@@ -183,12 +183,18 @@ def _conclude(recipe: Recipe, bench: _Bench, run: Run) -> None:
     keep_products(bench.settings, bench.place, run)
     add_proofs(bench.settings, run, bench.shell, bench.phases)
     tests = recipe.package_tests
-    if tests is not None:
-        suite = Suite(
-            framework=tests.framework, command=tests.command, prepare=tests.prepare, script=tests.script
-        )
-        trial = Trial(bench.shell, bench.phases, cwd=tests.cwd, environment=tests.environment)
-        run_package_tests(bench.settings, run, trial, (suite,))
+    suites = [] if tests is None else [_suite(tests)]
+    trial = Trial(
+        bench.shell,
+        bench.phases,
+        cwd=tests.cwd if tests else "/workspace",
+        environment=tests.environment if tests else {},
+    )
+    run_package_tests(bench.settings, run, trial, suites)
+
+
+def _suite(tests: PackageTests) -> Suite:
+    return Suite(framework=tests.framework, command=tests.command, prepare=tests.prepare, script=tests.script)
 
 
 def _install(recipe: Recipe, shell: Shell, run: Run, phases: Phases) -> bool:

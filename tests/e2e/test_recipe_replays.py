@@ -126,6 +126,15 @@ def test_a_second_port_carries_out_the_recipe_and_proves_it_again(port: Port) ->
     assert "fix: warnings-as-errors" in again.result["notes"]
 
 
+def test_a_package_without_tests_is_recorded_as_one_again(port: Port, tree: Path) -> None:
+    (tree / "Makefile").write_text(_FILES["Makefile"].partition("test:")[0])
+    _commit(tree)
+    assert port().result["package_tests"]["status"] == "none"
+    again = port()
+    assert "recipe cache" in again.steps
+    assert again.result["package_tests"]["status"] == "none"
+
+
 def test_force_finds_out_anew(port: Port) -> None:
     port()
     forced = port("--force")
