@@ -78,6 +78,7 @@ def test_a_run_with_mixed_outcomes_ends_with_4_and_one_without_with_0(lab: Lab) 
         lab, "sweep", "run", "s.yaml", "--batch-id=b", "--workers=2", "--output-root=out", "--", "-q"
     )
     assert run.code == 4, run.out + run.err
+    assert "to run the failed ones again: atesor sweep rerun out/b --failed" in run.lines
     assert outcomes(lab.root / "out" / "b") == {"SIZE-1": "PASS", "SIZE-2": "FAIL", "SIZE-3": "PASS"}
     write_sweep(lab, sizes=("1", "3"))
     run = atesor(lab, "sweep", "run", "s.yaml", "--batch-id=c", "--", "-q")
