@@ -227,7 +227,7 @@ def _replay(arguments: tuple[str, ...]) -> int:
 )
 @click.option("--rebuild", is_flag=True, help="Make the image again even when it is current.")
 def _setup(platform: str, engine: str, *, no_acceleration: bool, rebuild: bool) -> int:
-    from pytest_atesor.sandbox.image import ensure_image  # noqa: PLC0415 - only for this command
+    from pytest_atesor.sandbox.image import describe_image, ensure_image  # noqa: PLC0415 - only for this command
     from pytest_atesor.sandbox.preflight import run_preflight  # noqa: PLC0415 - the same
     from pytest_atesor.sandbox.select import select_engine  # noqa: PLC0415 - the same
     from pytest_atesor.sandbox.slots import state_directory  # noqa: PLC0415 - the same
@@ -247,8 +247,11 @@ def _setup(platform: str, engine: str, *, no_acceleration: bool, rebuild: bool) 
         progress=click.echo,
         rebuild=rebuild,
         accelerated=accelerated,
+        must_prove=True,
     )
     click.echo(f"{chosen.name} has the image {image}")
+    if accelerated:
+        click.echo(f"image: {describe_image(chosen, Platform(platform), state=state)}")
     return 0
 
 

@@ -68,13 +68,15 @@ def _check_native(environ: Mapping[str, str]) -> int:
 
 
 def _check_emulated(engine: str, environ: Mapping[str, str]) -> int:
-    from pytest_atesor.sandbox.preflight import run_preflight  # noqa: PLC0415 - only for this target
+    from pytest_atesor.sandbox.image import describe_image  # noqa: PLC0415 - only for this target
+    from pytest_atesor.sandbox.preflight import run_preflight  # noqa: PLC0415 - the same
     from pytest_atesor.sandbox.select import select_engine  # noqa: PLC0415 - the same
     from pytest_atesor.sandbox.slots import state_directory  # noqa: PLC0415 - the same
 
+    state = state_directory(environ)
     try:
         chosen = select_engine(engine)
-        info = run_preflight(chosen, Platform.DEBIAN, Target.QEMU, state=state_directory(environ))
+        info = run_preflight(chosen, Platform.DEBIAN, Target.QEMU, state=state)
     except SetupError as error:
         text, _, fix = str(error).rpartition("; ")
         click.echo(f"problem: {text}\n    {fix}\nnot ready: 1 problem(s)")
@@ -82,5 +84,6 @@ def _check_emulated(engine: str, environ: Mapping[str, str]) -> int:
     click.echo(f"engine: {info.name} {info.version}{', without root' if info.rootless else ''}")
     if info.unenforced:
         click.echo(f"it cannot enforce here: {', '.join(info.unenforced)}")
+    click.echo(f"image: {describe_image(chosen, Platform.DEBIAN, state=state)}")
     click.echo("ready")
     return 0

@@ -3,14 +3,18 @@
 One process builds, under a lock that the kernel holds; the others wait and say so. What was bootstrapped is
 kept as a compressed archive, so that a second engine only loads it. A build that fails leaves its log and
 nothing else.
+
+An image with native tools must prove them when it is made (:mod:`.canary`). The proof stands beside the
+archive; where the tools were refused, the plain image takes the image's place.
 """
 
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 from filelock import FileLock, Timeout
 
@@ -20,13 +24,29 @@ from pytest_atesor.errors import SandboxError, SetupError
 from pytest_atesor.sandbox import recipe
 from pytest_atesor.sandbox.bootstrap import bootstrap_archive
 from pytest_atesor.sandbox.interface import Engine, ImageBuild
+from pytest_atesor.sandbox.proof import Proof, describe_proof, format_proof, read_proof
 from pytest_atesor.sandbox.recipe import image_name, image_variant
 
-__all__ = ["ensure_image", "hold_lock", "image_name", "is_current"]
+__all__ = [
+    "Prover",
+    "describe_image",
+    "ensure_image",
+    "hold_lock",
+    "image_name",
+    "is_current",
+    "proof_file",
+]
 
 _REGISTRY_ANSWER_S = 15.0
 _BUILD_S = 3600.0
 _DAY_S = 86_400
+
+
+class Prover(Protocol):
+    """What tries an image's native tools; see :func:`~pytest_atesor.sandbox.canary.prove_image`."""
+
+    def __call__(self, engine: Engine, image: str, *, variant: str, state: Path) -> Proof:
+        """Return what came of it. Raises SetupError when there is no answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +55,13 @@ class _Job:
     platform: Platform
     accelerated: bool
     digest: str
-    directory: Path
+    state: Path
     progress: Callable[[str], None]
+
+    @property
+    def directory(self) -> Path:
+        """The image store."""
+        return self.state / "images"
 
     @property
     def variant(self) -> str:
@@ -48,8 +73,34 @@ class _Job:
         """The image's name."""
         return image_name(self.platform, accelerated=self.accelerated)
 
+    @property
+    def needs_proof(self) -> bool:
+        """Say whether the image has native tools."""
+        return self.accelerated and recipe.has_native_tools(self.platform)
 
-def ensure_image(
+    @property
+    def proof(self) -> Path:
+        """The file of the proof."""
+        return proof_file(self.directory, self.variant, self.digest)
+
+    @property
+    def unproven(self) -> Path:
+        """The mark of an image that was made and not tried yet: whoever was to do it may have been killed."""
+        return self.proof.with_suffix(".pending")
+
+
+def _try_canaries(engine: Engine, image: str, *, variant: str, state: Path) -> Proof:
+    from pytest_atesor.sandbox.canary import prove_image  # noqa: PLC0415 - every agent's start imports this module
+
+    return prove_image(engine, image, variant=variant, state=state)
+
+
+def proof_file(directory: Path, variant: str, digest: str) -> Path:
+    """Return where the proof of an image stands in the image store ``directory``."""
+    return directory / f"{variant}-{digest[:16]}.proof.json"
+
+
+def ensure_image(  # noqa: PLR0913 - keyword-only facts of one image
     engine: Engine,
     platform: Platform,
     *,
@@ -57,31 +108,88 @@ def ensure_image(
     progress: Callable[[str], None],
     rebuild: bool = False,
     accelerated: bool = True,
+    must_prove: bool = False,
+    prove: Prover = _try_canaries,
 ) -> str:
     """Return the name of the platform's image in that engine, built when absent or of another recipe.
 
-    ``accelerated`` asks for the one with native tools, where the platform has one. ``progress`` gets one line
-    per step. Raises SetupError, with the log's path, when it cannot be made.
+    ``accelerated`` asks for the one with native tools, where the platform has one; it is the plain one all
+    the same where ``prove`` refused them. ``must_prove`` asks for a proof of an image that is there without.
+    ``progress`` gets one line per step. Raises SetupError, with the log's path, when it cannot be made.
     """
     host = recipe.host_architecture()
     digest = recipe.read_recipe_digest(platform, host, accelerated=accelerated)
-    job = _Job(engine, platform, accelerated, digest, state / "images", progress)
-    tag = job.tag
+    job = _Job(engine, platform, accelerated, digest, state, progress)
+    refused = None if rebuild else _find_refusal(job)
+    if refused is None:
+        _provide(job, rebuild=rebuild, must_prove=must_prove, prove=prove)
+        refused = _find_refusal(job)
+    if refused is None:
+        return job.tag
+    progress(f"{describe_proof(refused)}; the plain image is used, about ten times slower (see {job.proof})")
+    plain = replace(
+        job, accelerated=False, digest=recipe.read_recipe_digest(platform, host, accelerated=False)
+    )
+    _provide(plain, rebuild=rebuild, must_prove=False, prove=prove)
+    return plain.tag
+
+
+def _provide(job: _Job, *, rebuild: bool, must_prove: bool, prove: Prover) -> None:
+    """Make sure that the image stands in the engine, and that its native tools were tried."""
+    engine, tag = job.engine, job.tag
     labels = engine.image_labels(tag)
-    if not rebuild and is_current(labels, digest, now_s=time.time()):
+    if not rebuild and is_current(labels, job.digest, now_s=time.time()) and not _is_open(job, must_prove):
         for tool in recipe.find_unreadable_tools(labels or {}):
-            progress(
+            job.progress(
                 f"warning: the image {tag} has {tool}, of unknown age; atesor setup --rebuild makes it anew"
             )
-        return tag
+        return
     with hold_lock(
-        job.directory / f"{job.variant}.lock", f"the {job.variant} image for {engine.name}", progress
+        job.directory / f"{job.variant}.lock", f"the {job.variant} image for {engine.name}", job.progress
     ):
-        if rebuild or not is_current(engine.image_labels(tag), digest, now_s=time.time()):
+        if rebuild or not is_current(engine.image_labels(tag), job.digest, now_s=time.time()):
+            if job.needs_proof:
+                _write(job.unproven, "")
             _make(job, keep_archive=not rebuild)
             with suppress(SandboxError):  # an old image in the way of nothing is no reason to stop
                 engine.prune_images(recipe.LABEL_RECIPE)
-    return tag
+        if _is_open(job, must_prove):
+            _prove(job, prove, known=None if rebuild else read_proof(job.proof))
+
+
+def _is_open(job: _Job, must_prove: bool) -> bool:  # noqa: FBT001 - one of our own
+    """Say whether the image's native tools are to be tried: nobody did, or whoever made it was killed."""
+    if not job.needs_proof:
+        return False
+    return job.unproven.exists() or (must_prove and read_proof(job.proof) is None)
+
+
+def _prove(job: _Job, prove: Prover, *, known: Proof | None) -> None:
+    """Try the native tools, unless ``known`` is of the very archive that the image came from."""
+    labels = job.engine.image_labels(job.tag) or {}
+    if known is None or known.created != labels.get(recipe.LABEL_CREATED, ""):
+        job.progress("trying the native tools against the emulated ones, about a minute")
+        proof = prove(job.engine, job.tag, variant=job.variant, state=job.state)
+        _write(job.proof, format_proof(proof))
+        if proof.has_passed:
+            job.progress(describe_proof(proof))
+    job.unproven.unlink(missing_ok=True)
+
+
+def _write(file: Path, text: str) -> None:
+    """Replace a file of the image store, whole. Raises SetupError."""
+    written = file.with_suffix(".new")
+    try:
+        written.write_text(text, encoding="utf-8")
+        written.replace(file)
+    except OSError as error:
+        raise SetupError(f"{file} cannot be written ({error.strerror}); set ATESOR_STATE_DIR") from error
+
+
+def _find_refusal(job: _Job) -> Proof | None:
+    """Return the proof that the image's native tools cannot be used; None without one."""
+    proof = read_proof(job.proof) if job.needs_proof else None
+    return None if proof is None or proof.has_passed else proof
 
 
 def is_current(labels: Mapping[str, str] | None, digest: str, *, now_s: float) -> bool:
@@ -94,6 +202,23 @@ def is_current(labels: Mapping[str, str] | None, digest: str, *, now_s: float) -
     created = labels.get(recipe.LABEL_CREATED, "")
     fresh = created.isdigit() and now_s - int(created) < _DAY_S
     return fresh or not recipe.find_old_tools(labels)
+
+
+def describe_image(engine: Engine, platform: Platform, *, state: Path, accelerated: bool = True) -> str:
+    """Return one line on the platform's image in that engine, and on its native tools. Makes nothing."""
+    digest = recipe.read_recipe_digest(platform, recipe.host_architecture(), accelerated=accelerated)
+    job = _Job(engine, platform, accelerated, digest, state, lambda _line: None)
+    labels = engine.image_labels(job.tag)
+    if not is_current(labels, digest, now_s=time.time()):
+        state_of_it = "there is none" if labels is None else f"{job.tag} is out of date"
+        return f"{state_of_it}; the first batch makes it, or atesor setup"
+    if not job.needs_proof:
+        return f"{job.tag}, without native tools"
+    proof = read_proof(job.proof)
+    if proof is None:
+        return f"{job.tag}; its native tools were not tried here: atesor setup tries them"
+    where = f"what was compared: {job.proof}"
+    return f"{job.tag}; {describe_proof(proof)}; {where}"
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 import os
 import threading
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -9,14 +10,49 @@ from sandbox_fakes import FakeEngine
 
 from pytest_atesor.core.plan import Platform
 from pytest_atesor.errors import SetupError
-from pytest_atesor.sandbox.image import ensure_image, is_current
-from pytest_atesor.sandbox.recipe import LABEL_RECIPE, format_labels, host_architecture, read_recipe_digest
+from pytest_atesor.sandbox.image import describe_image, ensure_image, is_current, proof_file
+from pytest_atesor.sandbox.interface import Engine
+from pytest_atesor.sandbox.proof import Proof, read_proof
+from pytest_atesor.sandbox.recipe import (
+    LABEL_CREATED,
+    LABEL_RECIPE,
+    format_labels,
+    host_architecture,
+    read_recipe_digest,
+)
 
 DEBIAN = "localhost/pytest-atesor-sandbox:debian"
 ALPINE = "localhost/pytest-atesor-sandbox:alpine"
 NOW_S = 1_000_000_000
 NEW = "go=1.27.0\ncargo=1.96.0\n"
 OLD = "go=1.24.0\ncargo=1.96.0\n"
+
+
+@dataclass
+class Judge:
+    """Tries native tools without a sandbox: its ``reason`` is the verdict, "" lets them pass."""
+
+    reason: str = ""
+    tried: list[str] = field(default_factory=list)
+
+    def __call__(self, engine: Engine, image: str, *, variant: str, state: Path) -> Proof:
+        assert (variant, state.is_dir()) == ("debian", True)
+        self.tried.append(image)
+        labels = engine.image_labels(image) or {}
+        return Proof(
+            image=image,
+            recipe=labels.get(LABEL_RECIPE, ""),
+            created=labels.get(LABEL_CREATED, ""),
+            engine="fake 1.0",
+            canaries="c",
+            reason=self.reason,
+            duration_s=1.0,
+        )
+
+
+def debian_proof(state: Path) -> Path:
+    digest = read_recipe_digest(Platform.DEBIAN, host_architecture())
+    return proof_file(state / "images", "debian", digest)
 
 
 def current_labels(platform: Platform = Platform.DEBIAN) -> dict[str, str]:
@@ -104,7 +140,7 @@ def test_a_kept_archive_is_loaded_instead_of_built(tmp_path: Path) -> None:
     archive.parent.mkdir()
     archive.write_text("whole")
     engine = FakeEngine()
-    ensure_image(engine, Platform.DEBIAN, state=tmp_path, progress=lambda _line: None)
+    ensure_image(engine, Platform.DEBIAN, state=tmp_path, progress=lambda _line: None, prove=Judge())
     assert engine.calls == [f"load {archive.name}", f"prune {LABEL_RECIPE}"]
 
 
@@ -154,5 +190,119 @@ def test_who_builds_leaves_word_of_itself_for_those_who_wait(tmp_path: Path) -> 
     def progress(_line: str) -> None:
         words.append((tmp_path / "images" / "debian.holder").read_text())
 
-    ensure_image(engine, Platform.DEBIAN, state=tmp_path, progress=progress)
-    assert words == [f"process {os.getpid()}, which makes the debian image for {engine.name}"]
+    ensure_image(engine, Platform.DEBIAN, state=tmp_path, progress=progress, prove=Judge())
+    assert set(words) == {f"process {os.getpid()}, which makes the debian image for {engine.name}"}
+
+
+def test_an_image_is_tried_once_when_it_was_made(tmp_path: Path) -> None:
+    engine, judge = FakeEngine(offered=True), Judge()
+    for _ in range(2):
+        tag = ensure_image(engine, Platform.DEBIAN, state=tmp_path, progress=lambda _line: None, prove=judge)
+        assert tag == DEBIAN
+    assert judge.tried == [DEBIAN]
+    assert read_proof(debian_proof(tmp_path)) == Judge()(engine, DEBIAN, variant="debian", state=tmp_path)
+    ensure_image(
+        engine, Platform.DEBIAN, state=tmp_path, progress=lambda _line: None, prove=judge, rebuild=True
+    )
+    assert judge.tried == [DEBIAN, DEBIAN]
+
+
+def test_where_the_native_tools_are_refused_the_plain_image_is_used_and_it_is_said(tmp_path: Path) -> None:
+    engine, judge = FakeEngine(offered=True), Judge("cxx: section .text: the bytes differ")
+    for _ in range(2):
+        lines: list[str] = []
+        tag = ensure_image(engine, Platform.DEBIAN, state=tmp_path, progress=lines.append, prove=judge)
+        assert tag == f"{DEBIAN}-plain"
+        (said,) = (line for line in lines if "refused" in line)
+        assert said == (
+            "native tools refused: cxx: section .text: the bytes differ; the plain image is used, "
+            f"about ten times slower (see {debian_proof(tmp_path)})"
+        )
+    assert judge.tried == [DEBIAN]
+
+
+def test_a_rebuild_gives_refused_tools_another_chance(tmp_path: Path) -> None:
+    engine = FakeEngine(offered=True)
+
+    def ensure(judge: Judge, *, rebuild: bool) -> str:
+        return ensure_image(
+            engine,
+            Platform.DEBIAN,
+            state=tmp_path,
+            progress=lambda _line: None,
+            prove=judge,
+            rebuild=rebuild,
+        )
+
+    assert ensure(Judge("broken"), rebuild=False) == f"{DEBIAN}-plain"
+    assert ensure(Judge(), rebuild=True) == DEBIAN
+    assert ensure(Judge("never asked"), rebuild=False) == DEBIAN
+
+
+def test_who_was_killed_before_the_proof_leaves_it_to_the_next(tmp_path: Path) -> None:
+    engine = FakeEngine(offered=True)
+
+    def killed(_engine: Engine, _image: str, *, variant: str, state: Path) -> Proof:
+        raise KeyboardInterrupt(variant, state)
+
+    with pytest.raises(KeyboardInterrupt):
+        ensure_image(engine, Platform.DEBIAN, state=tmp_path, progress=lambda _line: None, prove=killed)
+    judge = Judge("broken")
+    tag = ensure_image(engine, Platform.DEBIAN, state=tmp_path, progress=lambda _line: None, prove=judge)
+    assert (tag, judge.tried) == (f"{DEBIAN}-plain", [DEBIAN])
+
+
+def test_an_image_of_somebody_else_s_is_tried_only_on_demand(tmp_path: Path) -> None:
+    engine, judge = FakeEngine(images={DEBIAN: current_labels()}), Judge()
+    ensure_image(engine, Platform.DEBIAN, state=tmp_path, progress=lambda _line: None, prove=judge)
+    assert judge.tried == []
+    ensure_image(
+        engine,
+        Platform.DEBIAN,
+        state=tmp_path,
+        progress=lambda _line: None,
+        prove=judge,
+        must_prove=True,
+    )
+    assert judge.tried == [DEBIAN]
+
+
+def test_a_plain_image_has_nothing_to_prove(tmp_path: Path) -> None:
+    judge = Judge("never asked")
+    for platform, accelerated in ((Platform.DEBIAN, False), (Platform.ALPINE, True)):
+        ensure_image(
+            FakeEngine(offered=True),
+            platform,
+            state=tmp_path,
+            progress=lambda _line: None,
+            accelerated=accelerated,
+            must_prove=True,
+            prove=judge,
+        )
+    assert judge.tried == []
+
+
+def test_the_image_and_its_proof_are_told_in_one_line(tmp_path: Path) -> None:
+    engine = FakeEngine(offered=True)
+
+    def describe(platform: Platform = Platform.DEBIAN) -> str:
+        return describe_image(engine, platform, state=tmp_path)
+
+    assert describe() == "there is none; the first batch makes it, or atesor setup"
+    engine.images[DEBIAN] = {"old": "1"}
+    assert describe() == f"{DEBIAN} is out of date; the first batch makes it, or atesor setup"
+    engine.images[DEBIAN] = current_labels()
+    assert describe() == f"{DEBIAN}; its native tools were not tried here: atesor setup tries them"
+    ensure_image(
+        engine,
+        Platform.DEBIAN,
+        state=tmp_path,
+        progress=lambda _line: None,
+        prove=Judge("broken"),
+        must_prove=True,
+    )
+    assert describe() == (
+        f"{DEBIAN}; native tools refused: broken; what was compared: {debian_proof(tmp_path)}"
+    )
+    engine.images[ALPINE] = current_labels(Platform.ALPINE)
+    assert describe(Platform.ALPINE) == f"{ALPINE}, without native tools"
