@@ -14,6 +14,7 @@ from typing import Final
 from pytest_atesor.core.environment import Evidence, SandboxState, has_route, parse_probe
 from pytest_atesor.errors import SandboxError, SetupError
 from pytest_atesor.sandbox.interface import Engine, ExecSpec, Present
+from pytest_atesor.sandbox.pump import NOWHERE
 
 __all__ = [
     "can_start_programs",
@@ -141,6 +142,7 @@ def _exec(engine: Engine, name: str, argv: list[str]) -> "subprocess.CompletedPr
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
+        cwd=NOWHERE,
         timeout=_PATIENCE_S,
         check=False,
     )

@@ -14,7 +14,10 @@ from typing import BinaryIO
 
 from pytest_atesor.sandbox.stall import StallWatch
 
-__all__ = ["Pumped", "pump_process"]
+__all__ = ["NOWHERE", "Pumped", "pump_process"]
+
+NOWHERE = "/proc"
+"""Where clients work: podman's monitor notes a lack of memory in a file there, and nothing can be written."""
 
 _CHUNK = 65_536
 _LINGER_S = 2.0
@@ -81,7 +84,7 @@ def pump_process(
             sink.write(chunk)
 
     with subprocess.Popen(
-        argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=NOWHERE
     ) as process:
         try:
             end = _move_output(process, started + timeout_s, feed, watch)

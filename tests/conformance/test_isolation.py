@@ -1,6 +1,7 @@
 """What a stranger's build can see, reach and use up."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -68,13 +69,17 @@ def test_no_host_process_is_in_sight(shared: Sandbox, shell: Shell, processes: P
     assert shell(shared, "tr '\\0' ' ' < /proc/1/cmdline").tail == b"/sbin/atesor-init "
 
 
-def test_memory_is_limited(workbench: "Workbench", shell: Shell) -> None:
+def test_memory_is_limited(
+    workbench: "Workbench", shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     if "memory" in workbench.info.unenforced:
         pytest.skip(f"{workbench.engine.name} says that it cannot limit memory here")
     sandbox = workbench.open("memory", limits=Limits(memory_bytes=200 * 1024**2, pids=512))
     done = shell(sandbox, "head -c 400000000 /dev/zero | tail -c 390000000 | wc -c", timeout_s=120)
     assert b"390000000" not in done.tail
     assert shell(sandbox, "echo alive").tail == b"alive\n"
+    assert list(tmp_path.iterdir()) == [], "an engine left its notes in our working directory"
 
 
 def test_processes_are_limited_and_a_full_sandbox_can_be_cleared(

@@ -28,6 +28,7 @@ from pytest_atesor.sandbox.interface import (
     Present,
     SandboxSpec,
 )
+from pytest_atesor.sandbox.pump import NOWHERE
 
 __all__ = ["BINARY_PLATFORM", "CliEngine", "last_line"]
 
@@ -248,7 +249,12 @@ class CliEngine(ABC):
         """Run the client and return its output. Raises SandboxError with the client's last line."""
         try:
             ended = subprocess.run(
-                [self.program, *arguments], stdin=stdin, capture_output=True, timeout=timeout_s, check=False
+                [self.program, *arguments],
+                stdin=stdin,
+                capture_output=True,
+                cwd=NOWHERE,
+                timeout=timeout_s,
+                check=False,
             )
         except OSError as error:
             raise SetupError(
