@@ -31,7 +31,8 @@ case $info in
 rootless=*) printf '%s\n' "$info" | tr '|' '\n' ;;
 *) say podman_error "$(timeout 150 podman info 2>&1 >/dev/null | tail -n 1)" ;;
 esac
-say limits "$(ulimit -Hn) $(ulimit -Hu 2>/dev/null) $(cat /proc/sys/kernel/pid_max)"
+hard() { sed -n "s/^Max $1  *[^ ]*  *\\([^ ]*\\).*/\\1/p" /proc/self/limits; } # not every ulimit knows processes
+say limits "$(hard 'open files') $(hard processes) $(cat /proc/sys/kernel/pid_max)"
 mkdir -p "$work" 2>/dev/null
 say work "$(readlink -f "$work" 2>/dev/null)"
 [ ! -w "$work" ] || say is_writable 1

@@ -140,17 +140,10 @@ def _with_image(session: Session, platform: Platform, state: Path, say: Callable
 
 
 def _plan_options(machine: Machine) -> tuple[str, ...]:
-    numbers = [
-        int(word) if word.isdecimal() else _UNLIMITED for word in machine.facts.get("limits", "").split()
-    ]
-    files, *processes, most = numbers if len(numbers) > 1 else (_UNLIMITED, _UNLIMITED)
-    return tuple(
-        plan_ulimits(
-            nofile_hard=files,
-            nproc_hard=processes[0] if processes else _UNLIMITED,
-            pid_max=min(most, 1 << 22),
-        )
-    )
+    words = machine.facts.get("limits", "").split()
+    numbers = [int(word) if word.isdecimal() else _UNLIMITED for word in words]
+    files, processes, most = (*numbers, _UNLIMITED, _UNLIMITED, _UNLIMITED)[:3]
+    return tuple(plan_ulimits(nofile_hard=files, nproc_hard=processes, pid_max=min(most, 1 << 22)))
 
 
 def _decide_unenforced(machine: Machine) -> tuple[str, ...]:

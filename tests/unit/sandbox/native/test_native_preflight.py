@@ -1,6 +1,7 @@
 """The preflight: against a real sshd, every problem in one list, and no word that only half is true."""
 
 import os
+import resource
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,6 +19,15 @@ def test_the_machine_is_read_in_one_call_after_the_login(server: "Server") -> No
     assert found.machine.architecture == os.uname().machine
     assert found.machine.cores == len(os.sched_getaffinity(0))
     assert found.machine.work == server.environ["ATESOR_REMOTE_WORKDIR"]
+
+
+def test_the_hard_limits_are_read_whatever_the_shell_knows(server: "Server") -> None:
+    found = examine_machine(server.environ)
+    assert found.machine is not None
+    files, processes, _ = found.machine.facts["limits"].split()
+    for shown, kind in ((files, resource.RLIMIT_NOFILE), (processes, resource.RLIMIT_NPROC)):
+        hard = resource.getrlimit(kind)[1]
+        assert shown == ("unlimited" if hard == resource.RLIM_INFINITY else str(hard))
 
 
 def test_a_login_shell_that_is_none_is_named(server: "Server") -> None:
