@@ -71,6 +71,20 @@ def test_a_worker_count_outside_1_to_the_cpu_count_is_refused(workers: str) -> N
         plan(workers=workers)
 
 
+@pytest.mark.parametrize(
+    "flags", [{"target": "native"}, {"environ": {"ATESOR_TARGET": "native"}}], ids=["flag", "setting"]
+)
+def test_the_native_machine_counts_its_own_workers(flags: dict[str, Any]) -> None:
+    assert plan(**flags)[:2] == ["-n", "auto"]
+    assert plan(workers="64", **flags)[:2] == ["-n", "64"]
+    with pytest.raises(UsageError, match="the core count of the machine"):
+        plan(workers="0", **flags)
+
+
+def test_a_target_flag_wins_over_the_setting() -> None:
+    assert plan(target="qemu", environ={"ATESOR_TARGET": "native"})[:2] == ["-n", "4"]
+
+
 def test_a_name_cannot_become_a_file_of_names() -> None:
     with pytest.raises(UsageError):
         plan(names=("@names",))
