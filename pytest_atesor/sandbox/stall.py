@@ -35,6 +35,7 @@ class StallWatch:
         used_s = self._read()
         if used_s is None:
             self._mark = None
+            self.interval_s = self._limit_s  # most likely another machine's, where each look is a round trip
             return False
         if self._mark is None or used_s - self._mark[1] > _IDLE_SHARE * self._limit_s:
             self._mark = now_s, used_s

@@ -38,6 +38,13 @@ def test_a_sandbox_stalls_when_it_used_no_processor_for_that_long(
     assert stalled_at(100, *looks) == moments
 
 
+def test_where_nothing_is_known_it_is_seldom_asked() -> None:
+    watch = StallWatch(lambda: None, 600)
+    assert watch.interval_s == 20
+    watch.is_stalled(0)
+    assert watch.interval_s == 600
+
+
 @pytest.mark.parametrize(
     ("groups", "file", "text", "seconds"),
     [
