@@ -10,7 +10,8 @@ from pytest_atesor.porter.tree import Tree
 
 __all__ = ["ConfigureBuilder", "ConfigureProject", "is_autoconf"]
 
-_NAMES = ("configure", "Configure", "config")
+_NAMES = ("configure", "configure.sh", "Configure", "config")
+_USUAL = _NAMES[:2]
 
 
 def is_autoconf(text: str) -> bool:
@@ -62,7 +63,7 @@ class ConfigureBuilder(Builder):
                 yield Candidate(
                     builder=self.name,
                     directory="" if above else place,
-                    rank=(79 if name == "configure" else 55) - (0 if above else depth_penalty(place)),
+                    rank=(79 if name in _USUAL else 55) - (0 if above else depth_penalty(place)),
                     evidence=f"{prefix}{name} (not autoconf's)",
                     project=ConfigureProject(
                         script=prefix + name if above else name, interpreter=_interpreter(text)

@@ -245,4 +245,12 @@ RULES: tuple[Rule, ...] = (
         expected="libsystemd is required",
         builders=("meson",),
     ),
+    Rule(
+        name="missing-in-plain-words",
+        pattern=r"^(?:Cannot|Can't|Could not|Unable to) (?:find|locate) (?:the )?(?P<name>lib[\w.+-]+)",
+        fix=Install(kind=NeedKind.WORDS),
+        sample="checking for jpeg_read_header in -ljpeg... no\nCannot find libjpeg or you have too old version (v6 or later required).\n",
+        expected="libjpeg",
+        builders=("autotools", "configure", "make"),
+    ),
 )

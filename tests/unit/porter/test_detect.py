@@ -22,6 +22,14 @@ _TREES: Mapping[str, tuple[str, Mapping[str, str]]] = {
         "configure",
         {"configure": "#!/bin/sh\n# hand-written\n", "Makefile.in": "x:\n\tcc\n"},
     ),
+    "configure-with-an-ending": (
+        "configure",
+        {
+            "configure.sh": "#! /bin/sh\n. ./configure.inc\n",
+            "Makefile.in": "x:\n\tcc\n",
+            "cmake/CMakeLists.txt": "project(x)",
+        },
+    ),
     "configure-for-the-root": ("configure", {"auto/configure": "#!/bin/sh\n. auto/options\n", "src/x.c": ""}),
     "autotools-release": (
         "autotools",
