@@ -91,9 +91,11 @@ def _generate(script: str) -> str:
     if not script:
         return commands
     # Some trees need more than autoreconf does (sub-projects, generated version files), so their own script
-    # may try.
+    # may try. What a failed autoreconf left would let it pass: autoconf tells of a macro that is missing only
+    # the first time, and leaves a configure with its name in it.
     return (
-        f"mkdir -p m4\nautoreconf -fi || {{ echo 'autoreconf failed; trying ./{script}'; chmod +x {script}; "
+        f"mkdir -p m4\nautoreconf -fi || {{ echo 'autoreconf failed; trying ./{script}'; "
+        f"rm -rf autom4te.cache configure; chmod +x {script}; "
         f"NOCONFIGURE=1 ./{script}; }}\n"
         f"[ -f configure ] || {{ chmod +x {script}; NOCONFIGURE=1 ./{script}; }}\n[ -f configure ]"
     )

@@ -74,13 +74,34 @@ RULES: tuple[Rule, ...] = (
                     "--disable-gtk-doc",
                     "--disable-manpages",
                 ),
+                # configure takes these over; on make's command line they would reach libffi's own makes, which
+                # cannot read them
+                environment=(("MAKEINFO", "true"), ("HELP2MAN", "true")),
+            )
+        ),
+        sample="/workspace/build/libffi/missing: line 85: makeinfo: command not found\nWARNING: 'makeinfo' is missing on your system.\n",
+        expected="makeinfo",
+        builders=("autotools",),
+    ),
+    Rule(
+        name="documentation-tools-off",
+        pattern=rf"(?:^|[ '\":/\[])(?P<name>{_DOCUMENTATION})[\"']?:? (?:\d+: )?(?:command )?{_MISSING}",
+        fix=Change(
+            change=Tweak(
                 make_args=("MAKEINFO=true", "HELP2MAN=true"),
                 environment=(("MAKEINFO", "true"), ("HELP2MAN", "true")),
             )
         ),
         sample="/bin/sh: 1: makeinfo: not found\nmake[2]: *** [Makefile:512: foo.info] Error 127\n",
         expected="makeinfo",
-        builders=("autotools", "configure", "make"),
+        builders=("configure", "make"),
+    ),
+    Rule(
+        name="no-wrapped-build-directory",
+        pattern=r"No rule to make target '[\w-]+-configured'",
+        fix=Change(change=Tweak(configure_args=("--disable-builddir",))),
+        sample="MAKE riscv64-unknown-linux-gnu : 0 * all-configured\nmake[1]: *** No rule to make target 'all-configured'.  Stop.\n",
+        builders=("autotools",),
     ),
     Rule(
         name="cmake-policy",
