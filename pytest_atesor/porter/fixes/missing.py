@@ -222,6 +222,14 @@ RULES: tuple[Rule, ...] = (
         expected="gperf",
     ),
     Rule(
+        name="missing-for-configure-below",
+        pattern=r"configure: error:[ \t]*\n(?P<name>(?:[ \t]+\*{3}[^\n]{3,200}\n){1,4})",
+        fix=Install(kind=NeedKind.WORDS),
+        sample="configure: error: \n  *** No curses lib was found.  Please install the curses header files\n  *** from libncurses-dev (Debian), ncurses-devel (Fedora), or similar.\n",
+        expected="  *** No curses lib was found.  Please install the curses header files\n  *** from libncurses-dev (Debian), ncurses-devel (Fedora), or similar.\n",
+        builders=("autotools", "configure"),
+    ),
+    Rule(
         name="missing-for-configure",
         pattern=r"(?:^|configure: )(?:error|ERROR|Error):[ \t]+(?P<name>[^\n]{3,300})",
         fix=Install(kind=NeedKind.WORDS),
