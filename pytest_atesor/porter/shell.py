@@ -113,7 +113,8 @@ class Shell:
 
         It is ended when nothing has gone on for ``stall_s`` seconds.
         """
-        argv = ["sh", "-eu", "-c", text]
+        # One pipe for both streams: engines carry two side by side, and lines of the two change places.
+        argv = ["sh", "-c", 'exec sh -eu -c "$0" 2>&1', text]
         command = ExecSpec(argv=argv, user=user, cwd=cwd, env=dict(environment or {}), stall_s=stall_s)
         return self.sandbox.run(
             command, timeout_s=min(timeout_s or self.remaining_s(), self.remaining_s()), sink=sink

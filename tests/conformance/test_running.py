@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_atesor.errors import SandboxError
+from pytest_atesor.porter import shell as porter_shell
 from pytest_atesor.sandbox.interface import Absent, Completed, ExecSpec
 from pytest_atesor.sandbox.sandbox import Sandbox
 
@@ -29,6 +30,12 @@ def test_a_megabyte_on_each_stream_arrives_in_full(shared: Sandbox) -> None:
     done = shared.run(ExecSpec(argv=["sh", "-c", script]), timeout_s=60, sink=sink)
     assert done.exit_code == 0
     assert (sink.getvalue().count(b"o"), sink.getvalue().count(b"e")) == (1_000_000, 1_000_000)
+
+
+def test_lines_of_both_streams_of_a_porters_script_keep_their_order(shared: Sandbox) -> None:
+    numbers = "".join(f"{number}\n" for number in range(2000)).encode()
+    script = "for one in $(seq 0 2 1998); do echo $one; echo $((one + 1)) >&2; done"
+    assert porter_shell.Shell(shared, deadline=None, output=None).script(script).tail == numbers
 
 
 @pytest.mark.parametrize("exit_code", [0, 1, 3, 42, 125, 126, 127, 255], ids=str)
