@@ -222,6 +222,20 @@ RULES: tuple[Rule, ...] = (
         expected="gperf",
     ),
     Rule(
+        name="bundled-library-left-out",
+        pattern=(
+            r"^Making all in (?:[\w.+-]+/)*(?P<name>[\w.+-]{3,})\n(?:make\[\d+\]: Entering directory [^\n]*\n)?"
+            r"make\[\d+\]: \*\*\* No rule to make target 'all'\.  Stop\."
+        ),
+        fix=Install(kind=NeedKind.WORDS),
+        sample=(
+            "Making all in modules/oniguruma\nmake[2]: Entering directory '/workspace/build/jq/modules/oniguruma'\n"
+            "make[2]: *** No rule to make target 'all'.  Stop.\n"
+        ),
+        expected="oniguruma",
+        builders=("autotools",),
+    ),
+    Rule(
         name="missing-for-configure-below",
         pattern=r"configure: error:[ \t]*\n(?P<name>(?:[ \t]+\*{3}[^\n]{3,200}\n){1,4})",
         fix=Install(kind=NeedKind.WORDS),
