@@ -19,14 +19,15 @@ from pytest_atesor.porter.shell import Shell
 from pytest_atesor.porter.workplace import HOME
 from pytest_atesor.sandbox.interface import Completed, ExecSpec
 
-__all__ = ["Proof", "Start", "StartStatus", "describe_proofs", "gather_proofs"]
+__all__ = ["MOST_S", "Proof", "Start", "StartStatus", "describe_proofs", "gather_proofs"]
 
 _MOST_LISTED = 40
 _MOST_STARTED = 4
 _MOST_PLACES = 40
 _LONGEST_PATH = 1000
 _LIST_S = 60.0
-_BUDGET_S = 45.0
+MOST_S = 45.0
+"""How many seconds evidence may take by itself."""
 _START_S = 10
 _GRACE_S = 20.0
 _ARGUMENTS = ("--version", "--help")
@@ -67,7 +68,7 @@ class Proof:
 
 
 def gather_proofs(
-    shell: Shell, artifacts: Sequence[Artifact], *, budget_s: float = _BUDGET_S
+    shell: Shell, artifacts: Sequence[Artifact], *, budget_s: float = MOST_S
 ) -> dict[str, Proof]:
     """Return SHA-256 to proof for the first products, in their order; {} when the sandbox does not answer.
 

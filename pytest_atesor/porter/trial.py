@@ -15,7 +15,7 @@ from pytest_atesor.porter.package_tests import (
     skip_suites,
 )
 from pytest_atesor.porter.phases import Phases
-from pytest_atesor.porter.proofs import describe_proofs, gather_proofs
+from pytest_atesor.porter.proofs import MOST_S, describe_proofs, gather_proofs
 from pytest_atesor.porter.recipe import PackageTests
 from pytest_atesor.porter.run import Place, Run
 from pytest_atesor.porter.settings import PackageTesting, Settings
@@ -24,7 +24,6 @@ from pytest_atesor.porter.shell import Shell
 __all__ = ["Trial", "add_proofs", "keep_products", "run_package_tests"]
 
 _LEAST_FOR_PROOFS_S = 60.0  # so near to the kill the report is worth more than evidence
-_MOST_FOR_PROOFS_S = 45.0
 _MOST_NOTES = 10
 
 
@@ -54,7 +53,7 @@ def add_proofs(settings: Settings, run: Run, shell: Shell, phases: Phases) -> No
     if not run.artifacts or (left_s is not None and left_s < _LEAST_FOR_PROOFS_S):
         return
     with phases.phase("evidence"):
-        budget_s = _MOST_FOR_PROOFS_S if left_s is None else min(_MOST_FOR_PROOFS_S, left_s / 3)
+        budget_s = MOST_S if left_s is None else min(MOST_S, left_s / 3)
         run.proofs = gather_proofs(shell, run.artifacts, budget_s=budget_s)
         started = sum(one.start is not None for one in run.proofs.values())
         phases.say(f"asked for the libraries of {len(run.proofs)} file(s), started {started} program(s)")

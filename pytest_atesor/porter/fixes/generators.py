@@ -14,6 +14,10 @@ _DOCUMENTATION = (
     "docbook2man|docbook-to-man|docbook2x-man|texi2html|texi2pdf|pdflatex|scdoc|go-md2man|gtkdoc-scan|c2man|mandoc|groff|yodl"
 )
 
+_NO_DOCUMENTATION_TOOL = (
+    rf"(?:^|[ '\":/\[])(?P<name>{_DOCUMENTATION})[\"']?:? (?:\d+: )?(?:command )?{_MISSING}"
+)
+
 RULES: tuple[Rule, ...] = (
     Rule(
         name="config-sub",
@@ -64,7 +68,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="documentation-off",
-        pattern=rf"(?:^|[ '\":/\[])(?P<name>{_DOCUMENTATION})[\"']?:? (?:\d+: )?(?:command )?{_MISSING}",
+        pattern=_NO_DOCUMENTATION_TOOL,
         fix=Change(
             change=Tweak(
                 configure_args=(
@@ -85,7 +89,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="documentation-tools-off",
-        pattern=rf"(?:^|[ '\":/\[])(?P<name>{_DOCUMENTATION})[\"']?:? (?:\d+: )?(?:command )?{_MISSING}",
+        pattern=_NO_DOCUMENTATION_TOOL,
         fix=Change(
             change=Tweak(
                 make_args=("MAKEINFO=true", "HELP2MAN=true"),
