@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from pytest_atesor.errors import SandboxError, SetupError
-from pytest_atesor.sandbox.engines.clients import end_leftovers, end_stopped_clients
+from pytest_atesor.sandbox.engines.clients import end_leftovers, ending_stopped_clients
 from pytest_atesor.sandbox.engines.oci import CAPABILITIES, INIT
 from pytest_atesor.sandbox.interface import (
     LABEL,
@@ -164,26 +164,18 @@ class CliEngine(ABC):
 
     def remove(self, name: str) -> None:
         """Kill and remove our sandbox with all its processes. Absent is fine; Foreign raises SandboxError."""
-        end_stopped_clients((self.program,), name)
-        container = self._own(name)
-        if container is None:
-            return
-        command = [*self._remove_command(), container]
-        try:
-            self._call(command, absent_is_fine=True)
-        except SandboxError:
-            # its own process behind the container was killed, and it does not know what to make of that
-            end_leftovers(container)
-            self._call(command, absent_is_fine=True)
-        end_leftovers(container)
+        with ending_stopped_clients((self.program,), name):
+            container = self._own(name)
+            if container is not None:
+                self._remove(container)
 
     def restart(self, name: str) -> None:
         """Kill everything in our sandbox and start it again, empty."""
-        end_stopped_clients((self.program,), name)
-        container = self._own(name)
-        if container is None:
-            raise SandboxError(f"{self.name}: the sandbox {name} is gone; it must be created again")
-        self._call(["restart", "--time", "0", container])
+        with ending_stopped_clients((self.program,), name):
+            container = self._own(name)
+            if container is None:
+                raise SandboxError(f"{self.name}: the sandbox {name} is gone; it must be created again")
+            self._call(["restart", "--time", "0", container])
 
     def exec_argv(self, name: str, command: ExecSpec) -> list[str]:
         """Return the host command line that runs ``command`` inside, with stdin closed."""
@@ -210,6 +202,16 @@ class CliEngine(ABC):
         """Return the names of all containers that carry our label."""
         text = self._call(["ps", "--all", "--filter", f"label={LABEL}", "--format", "{{.Names}}"])
         return tuple(sorted(text.split()))
+
+    def _remove(self, container: str) -> None:
+        command = [*self._remove_command(), container]
+        try:
+            self._call(command, absent_is_fine=True)
+        except SandboxError:
+            # its own process behind the container was killed, and it does not know what to make of that
+            end_leftovers(container)
+            self._call(command, absent_is_fine=True)
+        end_leftovers(container)
 
     def _network_mode(self) -> str:
         """Return "bridge", or "host" where the engine has no networks of its own."""

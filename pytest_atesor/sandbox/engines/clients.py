@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -20,16 +21,38 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-__all__ = ["end_leftovers", "end_stopped_clients"]
+__all__ = ["end_leftovers", "ending_stopped_clients"]
 
 _STOPPED: Final = frozenset({b"T", b"t"})
 _DEAD: Final = frozenset({b"Z", b"X"})
 _DEATH_S: Final = 10.0
 _ROUND_S: Final = 0.02
+_LOOK_S: Final = 0.5
 
 
-def end_stopped_clients(programs: Collection[str], name: str) -> None:
-    """Kill the stopped processes of these programs (base names) that name the sandbox in their words."""
+@contextlib.contextmanager
+def ending_stopped_clients(programs: Collection[str], name: str) -> Iterator[None]:
+    """Kill, inside the block, stopped processes of these programs (base names) that name the sandbox.
+
+    They are looked for again and again: a signal takes its time to stop a process, and may come later.
+    """
+    is_over = threading.Event()
+
+    def watch() -> None:
+        _end_stopped(programs, name)
+        while not is_over.wait(_LOOK_S):
+            _end_stopped(programs, name)
+
+    watcher = threading.Thread(target=watch, daemon=True, name=f"stopped clients of {name}")
+    watcher.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        watcher.join()
+
+
+def _end_stopped(programs: Collection[str], name: str) -> None:
     for pid in _iter_stopped():
         with contextlib.suppress(OSError):
             words = [os.fsdecode(word) for word in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")]

@@ -24,6 +24,7 @@ _MOUNT: Final = Path("/sys/fs/cgroup")
 _DEATH_S: Final = 20.0
 _ROUND_S: Final = 0.01
 _DEAD: Final = frozenset({"Z", "X"})
+_EXITING: Final = 0x4  # PF_EXITING in the kernel's include/linux/sched.h
 
 
 class ControlGroup:
@@ -104,6 +105,7 @@ def find_controllers(mount: Path = _MOUNT) -> frozenset[str]:
 def read_birth(pid: int) -> int | None:
     """Return when a living process was started, in clock ticks since the machine was; None for a dead one.
 
+    One that was killed and waits for others to be reaped is dead, too: nothing can enter its namespaces.
     Together with its number that names a process for ever.
     """
     try:
@@ -111,7 +113,8 @@ def read_birth(pid: int) -> int | None:
     except OSError:
         return None
     fields = text.rpartition(")")[2].split()  # proc(5): from the third field on
-    return None if fields[0] in _DEAD else int(fields[19])
+    is_dead = fields[0] in _DEAD or int(fields[6]) & _EXITING
+    return None if is_dead else int(fields[19])
 
 
 def end_process(pid: int, birth: int) -> None:

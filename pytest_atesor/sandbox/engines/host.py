@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from pytest_atesor.errors import SandboxError, SetupError
-from pytest_atesor.sandbox.engines.clients import end_stopped_clients
+from pytest_atesor.sandbox.engines.clients import ending_stopped_clients
 from pytest_atesor.sandbox.engines.control_group import (
     ControlGroup,
     end_process,
@@ -189,14 +189,8 @@ class HostEngine:
         place = self._place(name)
         if not place.exists():
             return
-        record = self._read(name)
-        end_stopped_clients(_RUNTIMES, name)
-        group = self._group(name)
-        group.thaw()  # in a stopped group nothing dies
-        for word in ("init", "uplink"):
-            if len(process := record.get(word, ())) > 1 and process[1] is not None:
-                end_process(process[0], process[1])
-        group.kill_all_but(0)
+        with ending_stopped_clients(_RUNTIMES, name):
+            self._end_processes(name, self._read(name))
         run_program([*self._runtime_argv(), "delete", "--force", name])
         remove_tree(place)
 
@@ -290,6 +284,14 @@ class HostEngine:
         finally:
             os.close(lifeline)
             os.close(held)
+
+    def _end_processes(self, name: str, record: Mapping[str, Any]) -> None:
+        group = self._group(name)
+        group.thaw()  # in a stopped group nothing dies
+        for word in ("init", "uplink"):
+            if len(process := record.get(word, ())) > 1 and process[1] is not None:
+                end_process(process[0], process[1])
+        group.kill_all_but(0)
 
     def _find_running(self, name: str) -> tuple[int, dict[str, Any]]:
         record = self._read(name)

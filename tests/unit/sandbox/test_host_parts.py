@@ -3,9 +3,12 @@
 import io
 import json
 import os
+import signal
 import subprocess
 import tarfile
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ import pytest
 
 from pytest_atesor.errors import SandboxError, SetupError
 from pytest_atesor.sandbox.archive import ImageSettings, write_archive
+from pytest_atesor.sandbox.engines.clients import ending_stopped_clients
 from pytest_atesor.sandbox.engines.control_group import (
     ControlGroup,
     end_process,
@@ -149,6 +153,55 @@ def test_a_process_is_ended_only_when_it_is_the_one_meant(sleeper: subprocess.Po
     assert read_birth(sleeper.pid) is None
     end_process(sleeper.pid, birth)
     assert sleeper.wait() == -9
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes a namespace of processes")
+def test_a_first_process_that_waits_for_an_unreaped_child_is_dead() -> None:
+    with subprocess.Popen(["/usr/bin/unshare", "--pid", "--fork", "sleep", "600"]) as outside:
+        init = wait_for(lambda: find_child(outside.pid))
+        with subprocess.Popen(["/usr/bin/nsenter", "--target", str(init), "--pid", "sleep", "600"]) as client:
+            wait_for(lambda: find_child(client.pid))
+            assert read_birth(init) is not None
+            client.send_signal(signal.SIGSTOP)
+            wait_for(lambda: read_state(client.pid) == "T")
+            os.kill(init, signal.SIGKILL)
+            wait_for(lambda: read_birth(init) is None)
+            assert read_state(init) not in "ZX"
+            client.kill()
+
+
+def test_a_client_that_is_stopped_late_is_ended(sleeper: subprocess.Popen[bytes]) -> None:
+    with ending_stopped_clients(("sleep",), "600"):
+        wait_for(lambda: "stopped clients of 600" in {thread.name for thread in threading.enumerate()})
+        sleeper.send_signal(signal.SIGSTOP)
+        assert sleeper.wait(timeout=60) == -signal.SIGKILL
+
+
+def test_only_stopped_clients_of_that_sandbox_are_ended(sleeper: subprocess.Popen[bytes]) -> None:
+    with ending_stopped_clients(("sleep",), "600"):
+        pass
+    sleeper.send_signal(signal.SIGSTOP)
+    for programs, name in ((("sleep",), "60"), (("podman",), "600")):
+        with ending_stopped_clients(programs, name):
+            pass
+    assert sleeper.poll() is None
+
+
+def wait_for(look: Callable[[], Any]) -> Any:
+    give_up = time.monotonic() + 60
+    while not (found := look()):
+        assert time.monotonic() < give_up
+        time.sleep(0.02)
+    return found
+
+
+def find_child(pid: int) -> int | None:
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+    return int(children[0]) if children else None
+
+
+def read_state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
 
 
 @pytest.mark.parametrize(
