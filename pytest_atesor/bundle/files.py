@@ -6,7 +6,7 @@ Atomic replacement, exclusive directories, and clear words for a failing disk.
 import errno
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -56,23 +56,35 @@ def write_atomic(path: Path, text: str, *, durable: bool = True) -> None:
 
     ``durable`` also survives a power cut. Raises BundleError; the old file then stands as it was.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    # Strings and descriptors: this is done for every attempt, and paths and file objects are slow.
+    parent, name = os.path.split(path)
+    temporary = f"{parent}/.{name}.{os.getpid()}.tmp"
     with guard("write", path):
         try:
-            with temporary.open("w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
-                if durable:
-                    file.flush()
-                    os.fsync(file.fileno())
-            temporary.replace(path)
+            _write_whole(temporary, text.encode("utf-8"), durable=durable)
+            os.replace(temporary, path)  # noqa: PTH105 - the same
         except BaseException:
-            temporary.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):
+                os.unlink(temporary)  # noqa: PTH108 - the same
             raise
         if durable:
-            sync_directory(path.parent)
+            sync_directory(parent)
 
 
-def sync_directory(path: Path) -> None:
+def _write_whole(path: str, data: bytes, *, durable: bool) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+    try:
+        written = os.write(descriptor, data)
+        while written < len(data):
+            # The disk took a part: it takes the rest too, or tells the reason.
+            written += os.write(descriptor, data[written:])
+        if durable:
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_directory(path: str | Path) -> None:
     """Make the entries of a directory survive a power cut."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pytest_atesor.bundle.files import guard
 
-__all__ = ["AttemptLayout", "BundleLayout", "link_log"]
+__all__ = ["AttemptLayout", "BundleLayout", "LogLinks"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,23 +120,35 @@ class BundleLayout:
         return path.relative_to(self.root).as_posix()
 
 
-def link_log(log_directory: Path, name: str, log: Path) -> Path:
-    """Make ``<log_directory>/<name>.log`` a relative symlink to an attempt's log, atomically, and return it.
+class LogLinks:
+    """The links ``<directory>/<name>.log`` to the logs of one bundle: relative, so both can move together."""
 
-    An older file or link of that name is replaced and never followed; a directory, or a log
-    directory that is none, raises BundleError.
-    """
-    link = log_directory / f"{name}.log"
-    temporary = log_directory / f".{name}.{os.getpid()}.tmp"
-    with guard("make the log link", link):
-        # Strings and one attempt at each call: this is done for every case, and paths are slow.
-        there, here = os.path.realpath(log.parent), os.path.realpath(log_directory)
-        target = os.path.relpath(f"{there}/{log.name}", here)
-        log_directory.mkdir(parents=True, exist_ok=True)
-        try:
-            os.symlink(target, link)  # noqa: PTH211 - the same
-        except FileExistsError:
-            temporary.unlink(missing_ok=True)
-            temporary.symlink_to(target)
-            temporary.replace(link)
-    return link
+    def __init__(self, directory: Path, layout: BundleLayout) -> None:
+        self._directory = directory
+        self._layout = layout
+        self._way = ""  # from the directory to the bundle, once the directory is there
+
+    def make(self, name: str, log: Path) -> Path:
+        """Make the link to an attempt's log, atomically, and return it.
+
+        An older file or link of that name is replaced and never followed; a directory, or a log
+        directory that is none, raises BundleError.
+        """
+        link = self._directory / f"{name}.log"
+        with guard("make the log link", link):
+            # One attempt at each call: this is done for every case.
+            if not self._way or not os.path.isdir(self._directory):  # noqa: PTH112 - the same
+                self._find_way()
+            target = f"{self._way}/{self._layout.relative(log)}"
+            try:
+                os.symlink(target, link)  # noqa: PTH211 - the same
+            except FileExistsError:
+                temporary = self._directory / f".{name}.{os.getpid()}.tmp"
+                temporary.unlink(missing_ok=True)
+                temporary.symlink_to(target)
+                temporary.replace(link)
+        return link
+
+    def _find_way(self) -> None:
+        self._directory.mkdir(parents=True, exist_ok=True)
+        self._way = os.path.relpath(os.path.realpath(self._layout.root), os.path.realpath(self._directory))

@@ -1,9 +1,9 @@
 """What happens to a child when the harness itself is killed: a guard process kills the child's whole tree.
 
 The kernel's parent-death signal would reach the child alone and leave what it started, and needs one more
-program in front of every child. The guard is a shell that reads from a pipe whose other end only we hold:
-when we die, in whatever way, the read ends, and it kills the child's process group and every process with
-its birth mark.
+program in front of every child. The guard is a shell that waits at a pipe whose other end only we hold. When
+we die, in whatever way, the pipe ends; the guard reads from a file in memory which child it had to care for,
+and kills that child's process group and every process with its birth mark.
 """
 
 import contextlib
@@ -19,18 +19,13 @@ from pytest_atesor.runners.birth_mark import LIMIT_LABEL
 __all__ = ["guarding"]
 
 _SHELL: Final = "/bin/sh"
+_NOTE: Final = 3
 _SCRIPT: Final = f"""\
 cd /
-mark= group=
-while read -r word number; do
-    case $word in
-        mark) mark=$number group= ;;
-        group) group=$number ;;
-        *) mark= group= ;;
-    esac
-done
-[ -n "$mark" ] || exit 0
-[ -z "$group" ] || kill -KILL -- "-$group"
+read -r nothing
+read -r mark group <&{_NOTE}
+[ "$mark" != 0 ] || exit 0
+[ "$group" = 0 ] || kill -KILL -- "-$group"
 for round in 1 2 3 4 5; do
     found=$(grep -ls "^{LIMIT_LABEL}  *$mark " /proc/[0-9]*/limits)
     [ -n "$found" ] || exit 0
@@ -57,90 +52,107 @@ def guarding(mark: int) -> Iterator[Callable[[int], None]]:
     in one step, however fast it forks. A guard that cannot be started (no memory, no shell) is done without.
     """
     guard = _take()
-    if guard is not None and not guard.tell("mark", mark):
-        guard.end()  # it was killed while it was idle
-        guard = _start()
-        if guard is not None:
-            guard.tell("mark", mark)
     if guard is None:
         yield _do_without
         return
+    guard.note(mark)
     try:
-        yield guard.protect
+        yield lambda group: guard.note(mark, group)
     finally:
         _give_back(guard)
 
 
 class _Guard:
-    """A guard process and our end of its pipe."""
+    """A guard process, our end of its pipe, and the file that tells it what to do."""
 
-    __slots__ = ("owner", "pid", "started_ns", "writer")
+    __slots__ = ("memory", "owner", "pid", "started_ns", "writer")
 
-    def __init__(self, pid: int, writer: int) -> None:
+    def __init__(self, pid: int, writer: int, memory: int) -> None:
         self.pid = pid
         self.writer = writer
+        self.memory = memory
         self.owner = os.getpid()
         self.started_ns = time.monotonic_ns()
 
-    def tell(self, word: str, number: int = 0) -> bool:
-        """Write a line; False when the guard is dead."""
-        try:
-            os.write(self.writer, f"{word} {number}\n".encode())
-        except BrokenPipeError:
-            return False
-        return True
+    def note(self, mark: int = 0, group: int = 0) -> None:
+        """Name the birth mark and the process group of the child to care for; without any there is none.
 
-    def protect(self, group: int) -> None:
-        """Name the process group of the child."""
-        self.tell("group", group)
+        The guard sleeps on: waking it for each child would cost more than all else here.
+        """
+        os.pwrite(self.memory, f"{mark:<20} {group:<10}\n".encode(), 0)
+
+    def is_alive(self) -> bool:
+        """Say whether it would do its work; one that was killed is reaped."""
+        try:
+            return os.waitpid(self.pid, os.WNOHANG) == (0, 0)
+        except ChildProcessError:
+            return False
 
     def end(self) -> None:
         """End the guard; it kills nothing."""
         with contextlib.suppress(ProcessLookupError, ChildProcessError):
             os.kill(self.pid, signal.SIGKILL)
             os.waitpid(self.pid, 0)
+        self.close()
+
+    def close(self) -> None:
+        """Close our side."""
         os.close(self.writer)
+        os.close(self.memory)
 
 
 def _take() -> _Guard | None:
+    """Return the guard that waits, else a new one; None when none can be started."""
     with _Idle.lock:
         guard, _Idle.guard = _Idle.guard, None
     if guard is not None and guard.owner == os.getpid():
-        return guard
+        if guard.is_alive():
+            return guard
+        guard.close()
     return _start()
 
 
 def _give_back(guard: _Guard) -> None:
     surplus: _Guard | None = guard
-    alive = guard.tell("done")
+    guard.note()
     with _Idle.lock:
         # Of several the oldest stays, so that a crowd of threads leaves things as it found them.
-        if alive and (_Idle.guard is None or guard.started_ns < _Idle.guard.started_ns):
+        if _Idle.guard is None or guard.started_ns < _Idle.guard.started_ns:
             surplus, _Idle.guard = _Idle.guard, guard
     if surplus is not None:
         surplus.end()
 
 
 def _start() -> _Guard | None:
-    try:
-        reader, writer = os.pipe()
-    except OSError:
-        return None
+    with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
+        try:
+            reader, writer = os.pipe()
+            theirs.callback(os.close, reader)
+            ours.callback(os.close, writer)
+            memory = os.memfd_create("atesor-guard")
+            ours.callback(os.close, memory)
+            pid = _spawn(reader, memory)
+        except OSError:
+            return None
+        ours.pop_all()
+    guard = _Guard(pid, writer, memory)
+    guard.note()
+    return guard
+
+
+def _spawn(pipe: int, memory: int) -> int:
     null = [(os.POSIX_SPAWN_OPEN, descriptor, os.devnull, os.O_WRONLY, 0) for descriptor in (1, 2)]
-    try:
-        pid = os.posix_spawn(
-            _SHELL,
-            ["atesor-guard", "-c", _SCRIPT, "atesor-guard"],
-            {"PATH": os.defpath},
-            file_actions=[(os.POSIX_SPAWN_DUP2, reader, 0), *null],
-            setsid=True,
-        )
-    except OSError:
-        os.close(writer)
-        return None
-    finally:
-        os.close(reader)
-    return _Guard(pid, writer)
+    return os.posix_spawn(
+        _SHELL,
+        ["atesor-guard", "-c", _SCRIPT, "atesor-guard"],
+        {"PATH": os.defpath},
+        file_actions=[
+            (os.POSIX_SPAWN_DUP2, pipe, 0),
+            (os.POSIX_SPAWN_DUP2, memory, _NOTE),
+            *null,
+        ],
+        setsid=True,
+    )
 
 
 def _do_without(_group: int) -> None:

@@ -94,7 +94,8 @@ def count_oom_kills() -> int:
     """Return how many processes the kernel has killed for want of memory since it started."""
     try:
         # One line of some two hundred, asked for before every case.
-        _, found, rest = Path("/proc/vmstat").read_bytes().partition(b"\noom_kill ")
+        with open("/proc/vmstat", "rb", buffering=0) as file:  # noqa: PTH123 - a Path costs more than the read
+            _, found, rest = file.readall().partition(b"\noom_kill ")
     except OSError:
         return 0
     return int(rest.split(b"\n", 1)[0]) if found else 0

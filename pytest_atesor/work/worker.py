@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from pytest_atesor.bundle.attempts import create_attempt, write_attempt
-from pytest_atesor.bundle.layout import BundleLayout, link_log
+from pytest_atesor.bundle.layout import BundleLayout, LogLinks
 from pytest_atesor.core.attempt import AttemptRecord
 from pytest_atesor.core.breaker import is_environment
 from pytest_atesor.core.child_outcome import REASON_CHARACTERS
@@ -117,6 +117,7 @@ class Worker:
         self.stop = stop
         self._orders = orders
         self._layout = BundleLayout(Path(orders.plan).parent)
+        self._links = LogLinks(Path(orders.log_directory), self._layout)
         self._runners = runners
         self._bench = bench
         self._machine = NoBench()
@@ -137,7 +138,7 @@ class Worker:
         self._started_at = self._clock.now()
         try:
             attempt = create_attempt(self._layout, case.case_id)
-            link_log(Path(self._orders.log_directory), case.case_id, attempt.log)
+            self._links.make(case.case_id, attempt.log)
         except BundleError as error:
             return {"error": str(error)}
         self._attempt = attempt

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_atesor.bundle.layout import BundleLayout, link_log
+from pytest_atesor.bundle.layout import BundleLayout, LogLinks
 from pytest_atesor.errors import BundleError
 
 
@@ -12,6 +12,10 @@ def log(tmp_path: Path) -> Path:
     attempt.root.mkdir(parents=True)
     attempt.log.write_text("built\n")
     return attempt.log
+
+
+def link_log(directory: Path, log: Path) -> Path:
+    return LogLinks(directory, BundleLayout(log.parents[4])).make("zlib", log)
 
 
 def test_a_bundle_is_laid_out_as_the_contract_draws_it() -> None:
@@ -38,7 +42,7 @@ def test_a_bundle_is_laid_out_as_the_contract_draws_it() -> None:
 
 
 def test_the_log_link_is_relative_and_survives_a_move(tmp_path: Path, log: Path) -> None:
-    link = link_log(tmp_path / "output" / "batch_logs", "zlib", log)
+    link = link_log(tmp_path / "output" / "batch_logs", log)
     assert not link.readlink().is_absolute()
     assert link.read_text() == "built\n"
     moved = tmp_path.with_name(f"{tmp_path.name}-moved")
@@ -53,7 +57,7 @@ def test_the_link_leads_home_when_the_log_directory_is_a_link(tmp_path: Path, lo
     elsewhere = tmp_path / "deep" / "er" / "logs"
     elsewhere.mkdir(parents=True)
     (tmp_path / "output").symlink_to(elsewhere.parent)
-    assert link_log(tmp_path / "output" / "logs", "zlib", log).read_text() == "built\n"
+    assert link_log(tmp_path / "output" / "logs", log).read_text() == "built\n"
 
 
 @pytest.mark.parametrize("before", ["link", "dangling", "file"])
@@ -69,7 +73,7 @@ def test_what_stood_there_is_replaced_and_not_followed(tmp_path: Path, log: Path
             (logs / "zlib.log").symlink_to("nowhere")
         case _:
             (logs / "zlib.log").write_text("an older log")
-    assert link_log(logs, "zlib", log).read_text() == "built\n"
+    assert link_log(logs, log).read_text() == "built\n"
     assert victim.read_text() == "precious"
     assert [path.name for path in logs.iterdir()] == ["zlib.log"]
 
@@ -77,10 +81,18 @@ def test_what_stood_there_is_replaced_and_not_followed(tmp_path: Path, log: Path
 def test_a_directory_in_the_way_is_an_error(tmp_path: Path, log: Path) -> None:
     (tmp_path / "logs" / "zlib.log").mkdir(parents=True)
     with pytest.raises(BundleError, match="a directory stands there; remove it"):
-        link_log(tmp_path / "logs", "zlib", log)
+        link_log(tmp_path / "logs", log)
 
 
 def test_a_log_directory_that_is_a_file_is_an_error(tmp_path: Path, log: Path) -> None:
     (tmp_path / "logs").write_text("")
     with pytest.raises(BundleError, match=r"cannot make the log link .*zlib\.log"):
-        link_log(tmp_path / "logs", "zlib", log)
+        link_log(tmp_path / "logs", log)
+
+
+def test_a_log_directory_that_was_removed_in_between_is_made_again(tmp_path: Path, log: Path) -> None:
+    links = LogLinks(tmp_path / "output" / "logs", BundleLayout(log.parents[4]))
+    first = links.make("zlib", log)
+    first.unlink()
+    first.parent.rmdir()
+    assert links.make("zlib", log).read_text() == "built\n"
