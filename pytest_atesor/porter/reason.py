@@ -23,6 +23,7 @@ _PATTERNS = tuple(
         r"^go: [^\n]{8,}$",
         r"^[^\n]*: (?:command )?not found$",
         r"^[^\n]*make(?:\[\d+\])?: \*\*\* No rule to make target [^\n]+$",
+        r"^bmake(?:\[\d+\])?: (?!stopped |Fatal errors )[^\n]{3,}$",
     )
 )
 

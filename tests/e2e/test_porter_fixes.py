@@ -187,6 +187,15 @@ _REPAIRED = [
         id="parallel-make",
     ),
     pytest.param(
+        ["bsd-make"],
+        {
+            "Makefile": 'x: x.c\n\t$(CC) $(CFLAGS) -o x x.c\n.include "Makefile.inc"\n',
+            "Makefile.inc": ".if !defined(DEBUG)\nCFLAGS+= -O2\n.endif\n",
+            "x.c": _HELLO,
+        },
+        id="bsd-make",
+    ),
+    pytest.param(
         ["without-extras"],
         {
             "Makefile": "all:\n\t$(MAKE) -C src\n\t$(MAKE) -C doc\n",

@@ -5,7 +5,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pytest_atesor.porter.builders.interface import Builder, BuildOptions, Candidate, Project, Step, Suite
-from pytest_atesor.porter.builders.shared import depth_penalty, make_suites, places, staged_install, words
+from pytest_atesor.porter.builders.shared import (
+    depth_penalty,
+    make_program,
+    make_suites,
+    places,
+    staged_install,
+    words,
+)
 from pytest_atesor.porter.tree import Tree
 
 __all__ = ["ConfigureBuilder", "ConfigureProject", "is_autoconf"]
@@ -30,16 +37,16 @@ class ConfigureProject(Project):
         """Configure, build, and install into the staging directory if that works."""
         start = f"{self.interpreter} ./{self.script}"
         arguments = words(options.tweak.configure_args)
-        make = f"make -j{options.jobs}{words(options.tweak.make_args)}"
+        program, settings = make_program(options), words(options.tweak.make_args)
         return (
             Step(name="configure", script=f"{start} --prefix=/usr{arguments} || {start}{arguments}"),
-            Step(name="build", script=make),
-            staged_install(f"make{words(options.tweak.make_args)} install DESTDIR=STAGE"),
+            Step(name="build", script=f"{program} -j{options.jobs}{settings}"),
+            staged_install(f"{program}{settings} install DESTDIR=STAGE"),
         )
 
     def plan_suites(self, options: BuildOptions) -> tuple[Suite, ...]:
         """Return the goals, one job at a time: tests written by hand share their files."""
-        return make_suites(f"make{words(options.tweak.make_args)}")
+        return make_suites(f"{make_program(options)}{words(options.tweak.make_args)}")
 
 
 class ConfigureBuilder(Builder):

@@ -5,7 +5,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pytest_atesor.porter.builders.interface import Builder, BuildOptions, Candidate, Project, Step, Suite
-from pytest_atesor.porter.builders.shared import depth_penalty, make_suites, places, staged_install, words
+from pytest_atesor.porter.builders.shared import (
+    depth_penalty,
+    make_program,
+    make_suites,
+    places,
+    staged_install,
+    words,
+)
 from pytest_atesor.porter.tree import Tree
 
 __all__ = ["MakeBuilder", "MakeProject"]
@@ -39,19 +46,19 @@ class MakeProject(Project):
         chosen = self._chosen()
         is_named = not self.target or any("=" not in one for one in options.tweak.make_args)
         goals = () if is_named else (self.target,)
-        base = f"make{words(chosen)} -j{options.jobs}{words(options.tweak.make_args)}"
+        make = f"{make_program(options)}{words(chosen)}"
+        base = f"{make} -j{options.jobs}{words(options.tweak.make_args)}"
         return (
             Step(name="build", script=f"{base}{words(goals)}"),
             staged_install(
-                f"make{words((*chosen, *options.tweak.make_args))} install "
-                "DESTDIR=STAGE PREFIX=/usr prefix=/usr"
+                f"{make}{words(options.tweak.make_args)} install DESTDIR=STAGE PREFIX=/usr prefix=/usr"
             ),
         )
 
     def plan_suites(self, options: BuildOptions) -> tuple[Suite, ...]:
         """Return the goals, one job at a time: tests written by hand share their files."""
         settings = [one for one in options.tweak.make_args if "=" in one]
-        return make_suites(f"make{words((*self._chosen(), *settings))}", self.file)
+        return make_suites(f"{make_program(options)}{words((*self._chosen(), *settings))}", self.file)
 
     def _chosen(self) -> tuple[str, ...]:
         return () if self.file in _NAMES[:3] else ("-f", self.file)

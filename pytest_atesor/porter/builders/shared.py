@@ -3,10 +3,22 @@
 import shlex
 from collections.abc import Iterable
 
-from pytest_atesor.porter.builders.interface import STAGE, Step, Suite
+from pytest_atesor.porter.builders.interface import STAGE, BuildOptions, Step, Suite
 from pytest_atesor.porter.tree import Tree
 
-__all__ = ["depth_penalty", "make_suites", "places", "quote", "staged_install", "words"]
+__all__ = [
+    "BSD_MAKE",
+    "depth_penalty",
+    "make_program",
+    "make_suites",
+    "places",
+    "quote",
+    "staged_install",
+    "words",
+]
+
+BSD_MAKE = "bsd-make"
+"""The ``prepare`` word that builds with BSD's make, for Makefiles that GNU make cannot read."""
 
 _INSTALL_SECONDS = 300
 """How long an optional installation into the staging directory may take."""
@@ -76,12 +88,18 @@ def staged_install(command: str) -> Step:
     )
 
 
+def make_program(options: BuildOptions) -> str:
+    """Return the make that reads the project's Makefiles."""
+    return "bmake" if BSD_MAKE in options.tweak.prepare else "make"
+
+
 def make_suites(make: str, file: str = "Makefile") -> tuple[Suite, ...]:
     """Return the usual goals that run tests; ``make`` is the command line, ``file`` where the rules are."""
+    program = make.partition(" ")[0]
     return tuple(
         Suite(
             framework="make",
-            command=f"make {goal}",
+            command=f"{program} {goal}",
             probe=f"grep -Eqs '^([A-Za-z0-9_.-]+ +)*{goal}( +[A-Za-z0-9_.-]+)* *::?([^=:]|$)' {quote(file)}",
             script=f"{make} -k {goal}",
         )

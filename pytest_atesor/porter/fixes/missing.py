@@ -1,6 +1,7 @@
 """Something that the sandbox does not have: headers, libraries, modules, commands."""
 
 from pytest_atesor.porter.builders.interface import Tweak
+from pytest_atesor.porter.builders.shared import BSD_MAKE
 from pytest_atesor.porter.fixes.interface import Change, Install, Rule
 from pytest_atesor.porter.needs import NeedKind
 
@@ -220,6 +221,13 @@ RULES: tuple[Rule, ...] = (
         fix=Install(kind=NeedKind.COMMAND),
         sample="/bin/sh: 1: gperf: not found\nmake: *** [Makefile:77: keywords.c] Error 127\n",
         expected="gperf",
+    ),
+    Rule(
+        name="bsd-make",
+        pattern=r"^[^\n:]+:\d+: \*\*\* missing separator\.  Stop\.$",
+        fix=Install(kind=NeedKind.COMMAND, names=("bmake",), change=Tweak(prepare=(BSD_MAKE,))),
+        sample="config.h: written\nMakefile.configure: written\nMakefile:131: *** missing separator.  Stop.\n",
+        builders=("make", "configure"),
     ),
     Rule(
         name="bundled-library-left-out",

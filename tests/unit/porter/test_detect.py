@@ -7,6 +7,7 @@ from pytest_atesor.porter.builders.cargo import IGNORE_RUST_VERSION
 from pytest_atesor.porter.builders.cmake import PRESET
 from pytest_atesor.porter.builders.interface import BuildOptions, Tweak
 from pytest_atesor.porter.builders.make import choose_target
+from pytest_atesor.porter.builders.shared import BSD_MAKE
 from pytest_atesor.porter.detect import detect, explain_unknown
 from pytest_atesor.porter.tree import Tree
 
@@ -161,6 +162,19 @@ def test_what_cannot_be_built_is_explained(make_tree: MakeTree, files: Mapping[s
 )
 def test_a_makefile_that_greets_with_help_gets_a_goal(text: str, target: str) -> None:
     assert choose_target(text) == target
+
+
+@pytest.mark.parametrize("name", ["make", "plain-configure"])
+def test_a_makefile_for_bsd_make_is_built_installed_and_tested_with_it(
+    make_tree: MakeTree, name: str
+) -> None:
+    project = detect(make_tree(_TREES[name][1]))[0].project
+    options = BuildOptions(jobs=2).with_fix("bsd-make", Tweak(prepare=(BSD_MAKE,)))
+    build, install = (one.script for one in project.plan(options)[-2:])
+    assert build == "bmake -j2"
+    assert " bmake install DESTDIR=" in install
+    assert project.plan_suites(options)[0].script == "bmake -k check"
+    assert project.plan_suites(options)[0].command == "bmake check"
 
 
 def test_options_of_cmake_for_tests_and_documentation_are_turned_off(make_tree: MakeTree) -> None:
