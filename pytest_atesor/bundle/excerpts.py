@@ -1,4 +1,4 @@
-"""What a report shows of the files that attempts left: the end of the log, phases, artifacts and tests.
+"""What a report shows of the files that attempts left: end of the log, phases, artifacts, tests and tools.
 
 These are strangers' files: no link is followed, no pipe is opened, sizes are bounded, and text is sanitized.
 """
@@ -21,6 +21,7 @@ from pytest_atesor.core.text import sanitize, sanitize_line
 __all__ = ["Excerpts"]
 
 _MOST_ENTRIES: Final = 12
+_LONGEST_TOOLS: Final = 4000
 _READ_FACTOR: Final = 4  # escape sequences and progress bars shrink when sanitized
 
 
@@ -56,6 +57,7 @@ class Excerpts:
             phases=_describe(document.get("phases"), "name", "duration_s", " s"),
             artifacts=_describe(document.get("artifacts"), "path", "size_bytes", " bytes"),
             tests=_describe_tests(document.get("package_tests")),
+            native_tools=_describe_tools(document.get("native_tools")),
         )
         self._read[record.case_id] = (record.attempt_id, tail_characters, excerpt)
         return excerpt
@@ -105,3 +107,9 @@ def _describe_tests(entry: Json) -> str:
     words += [f"{seconds} s" if seconds else "", entry.get("reason")]
     details = ", ".join(str(word) for word in words if word)
     return sanitize_line(f"{entry['status']}: {details}" if details else str(entry["status"]))
+
+
+def _describe_tools(entry: Json) -> str:
+    """Return ``gcc 14.2.0-19, make 4.4.1-2``, the same text for the same tools."""
+    tools = entry.items() if isinstance(entry, dict) else ()
+    return sanitize_line(", ".join(f"{name} {version}" for name, version in sorted(tools)), _LONGEST_TOOLS)

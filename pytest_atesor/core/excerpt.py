@@ -17,13 +17,15 @@ _SHORTEST: Final = 300
 class Excerpt:
     """The sanitized end of a log, one line per phase and artifact, and one of the package's own tests.
 
-    ``tests`` begins with their status; empty where nothing is known of any.
+    ``tests`` begins with their status; empty where nothing is known of any. ``native_tools`` names those of
+    the sandbox with their versions, in one line; empty where every program was emulated.
     """
 
     tail: str
     phases: tuple[str, ...] = ()
     artifacts: tuple[str, ...] = ()
     tests: str = ""
+    native_tools: str = ""
 
 
 def plan_tails(statuses: Mapping[str, Status]) -> dict[str, int]:

@@ -61,7 +61,7 @@ class Attempts:
         scan: Callable[[], Scan],
     ) -> None:
         self._shell = shell
-        self._repair = Repair(installer, package, say=phases.say)
+        self._repair = Repair(installer, package, say=phases.say, is_online=shell.keeps_network)
         self._phases = phases
         self._package = package
         self._scan = scan

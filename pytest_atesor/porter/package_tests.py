@@ -1,13 +1,14 @@
 """A project's own tests, run after its build: what they say is recorded and decides nothing unless asked for.
 
-They run as the builder without the network, for as long as the deadline leaves time for what comes after.
+They run as the builder, without the network unless they were given it, for as long as the deadline leaves
+time for what comes after.
 Whatever they print, start or break, the verdict and the kept artifacts are older than they.
 """
 
 import io
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum, unique
 from typing import BinaryIO, cast
 
@@ -51,7 +52,7 @@ class SuiteStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteResult:
-    """What is recorded of the tests. ``suite`` is None where nothing was run."""
+    """What is recorded of the tests. ``suite`` is None where nothing was run; ``network``: they had it."""
 
     status: SuiteStatus
     suite: Suite | None = None
@@ -59,6 +60,7 @@ class SuiteResult:
     duration_s: float = 0.0
     counts: Counts | None = None
     reason: str = ""
+    network: bool = False
 
 
 def skip_suites(reason: str) -> SuiteResult:
@@ -78,20 +80,27 @@ def decide_budget_s(left_s: float | None, kept_bytes: int) -> float:
 
 
 def run_suites(
-    suites: Sequence[Suite], shell: Shell, *, cwd: str, environment: Mapping[str, str], budget_s: float
+    suites: Sequence[Suite],
+    shell: Shell,
+    *,
+    cwd: str,
+    environment: Mapping[str, str],
+    budget_s: float,
+    network: bool = False,
 ) -> SuiteResult:
-    """Run the first suite that the tree has, for at most ``budget_s`` seconds.
+    """Run the first suite that the tree has, for at most ``budget_s`` seconds, with or without ``network``.
 
-    A sandbox that fails meanwhile is a result too: the build has passed before.
+    A shell that keeps the network has it in any case. A sandbox that fails meanwhile is a result too: the
+    build has passed before.
     """
     started = time.monotonic()
     try:
-        shell.set_network(enabled=False)
+        is_online = shell.set_network(enabled=network)
         for suite in suites:
             if not suite.probe or _has(suite, shell, cwd):
                 result = _run(suite, shell, cwd, environment, started + budget_s)
                 shell.end_builders()
-                return result
+                return replace(result, network=is_online)
     except SandboxError as error:
         spent_s = round(time.monotonic() - started, 3)
         return SuiteResult(

@@ -44,7 +44,10 @@ class Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackageTests:
-    """How the project's own tests were run after the build, without the network; ``prepare`` may be ""."""
+    """How the project's own tests were run after the build, and whether with the network.
+
+    ``prepare`` may be "".
+    """
 
     framework: str
     command: str
@@ -52,6 +55,7 @@ class PackageTests:
     script: str
     cwd: str
     environment: Mapping[str, str] = field(default_factory=dict)
+    network: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,13 +134,16 @@ def format_recipe_text(recipe: Recipe) -> str:
         words = [profile.pinned(name, version) for name, version in sorted(recipe.packages.items())]
         parts += ["## Packages (root, network on)", _block(profile.plan_by_hand(words))]
     for one in recipe.commands:
-        network = "on" if one.network else "off"
         optional = "" if one.required else ", may fail"
-        parts += [f"## {one.name} (builder, network {network}{optional})", _block(_shell_line(one))]
+        parts += [f"## {one.name} (builder, {_network(one)}{optional})", _block(_shell_line(one))]
     if tests := recipe.package_tests:
-        parts.append(f"## Package tests: {_inline(tests.command)} (builder, network off, may fail)")
+        parts.append(f"## Package tests: {_inline(tests.command)} (builder, {_network(tests)}, may fail)")
         parts += [_block(_shell_line(one)) for one in _test_commands(tests)]
     return "\n\n".join(parts) + "\n"
+
+
+def _network(one: Command | PackageTests) -> str:
+    return f"network {'on' if one.network else 'off'}"
 
 
 def _shell_line(command: Command) -> str:
@@ -188,10 +195,13 @@ def _tests(value: Any) -> PackageTests | None:  # noqa: ANN401 - parsed JSON
         return None
     given = dict(value)
     environment = _table(given.pop("environment"))
+    network = given.pop("network", False)  # recipes of before say nothing: it was off
+    if not isinstance(network, bool):
+        raise ValueError("package_tests.network must be true or false")  # noqa: TRY004 - the document's value
     _strings(list(given.values()))
     if given.get("framework") not in FRAMEWORKS:
         raise ValueError("package_tests.framework is unknown")
-    return PackageTests(**given, environment=environment)
+    return PackageTests(**given, environment=environment, network=network)
 
 
 def _strings(value: Iterable[Any]) -> tuple[str, ...]:

@@ -189,6 +189,7 @@ def _conclude(recipe: Recipe, bench: _Bench, run: Run) -> None:
         bench.phases,
         cwd=tests.cwd if tests else "/workspace",
         environment=tests.environment if tests else {},
+        network=tests is not None and tests.network,
     )
     run_package_tests(bench.settings, run, trial, suites)
 

@@ -57,12 +57,15 @@ class Progress:
 
 
 class Repair:
-    """Answers failures of one package's attempts."""
+    """Answers failures of one package's attempts. With ``is_online`` builds have the network."""
 
-    def __init__(self, installer: Installer, package: Package, *, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, installer: Installer, package: Package, *, say: Callable[[str], None], is_online: bool = False
+    ) -> None:
         self._installer = installer
         self._package = package
         self._say = say
+        self._is_online = is_online
 
     def decide(
         self, failure: Failure, candidate: Candidate, progress: Progress, *, last: bool
@@ -76,7 +79,8 @@ class Repair:
             if isinstance(fix, Stop):
                 if not applied:
                     name = match.names[0] if match.names else "something"
-                    return failed(fix.cause, fix.reason.replace("{name}", name))
+                    reason = (self._is_online and fix.reason_online) or fix.reason
+                    return failed(fix.cause, reason.replace("{name}", name))
             elif last:
                 is_missing = is_missing or isinstance(fix, Install)
             elif not applied or match.rule.independent:

@@ -29,12 +29,16 @@ _MOST_NOTES = 10
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """Where tests run: the shell, the record of phases, the built tree's place and environment."""
+    """Where tests run: the shell, the record of phases, the built tree's place and environment.
+
+    ``network`` is asked for by a recipe whose tests had it.
+    """
 
     shell: Shell
     phases: Phases
     cwd: str
     environment: Mapping[str, str]
+    network: bool = False
 
 
 def keep_products(settings: Settings, place: Place, run: Run) -> None:
@@ -72,19 +76,24 @@ def run_package_tests(settings: Settings, run: Run, trial: Trial, suites: Sequen
             result = skip_suites("no time is left before the deadline")
         else:
             result = run_suites(
-                suites, trial.shell, cwd=trial.cwd, environment=trial.environment, budget_s=budget_s
+                suites,
+                trial.shell,
+                cwd=trial.cwd,
+                environment=trial.environment,
+                budget_s=budget_s,
+                network=trial.network,
             )
         if result.status not in {SuiteStatus.PASSED, SuiteStatus.NONE, SuiteStatus.SKIPPED}:
             phases.fail()
         phases.say(f"package tests: {describe_suite(result)}")
     run.package_tests = result
     if result.suite is not None and run.recipe is not None:
-        run.recipe = replace(run.recipe, package_tests=_record(result.suite, trial))
+        run.recipe = replace(run.recipe, package_tests=_record(result.suite, trial, network=result.network))
     if settings.tests is PackageTesting.REQUIRE:
         run.outcome = gate(run.outcome, result)
 
 
-def _record(suite: Suite, trial: Trial) -> PackageTests:
+def _record(suite: Suite, trial: Trial, *, network: bool) -> PackageTests:
     return PackageTests(
         framework=suite.framework,
         command=suite.command,
@@ -92,4 +101,5 @@ def _record(suite: Suite, trial: Trial) -> PackageTests:
         script=suite.script,
         cwd=trial.cwd,
         environment=trial.environment,
+        network=network,
     )

@@ -140,6 +140,7 @@ def format_many(count: int) -> str:
             phases=("fetch: ok 1.0 s", "build: ok 8.0 s"),
             artifacts=(f"usr/bin/{record.case_id}: 12345 bytes",),
             tests="passed: ctest, 12 passed, 0 failed, 0 skipped, 3.1 s",
+            native_tools="gcc-14-riscv64-linux-gnu 14.2.0-19cross1, make 4.4.1-2",
         )
         for record in records
     }

@@ -64,6 +64,7 @@ def page(serve: Callable[[str], str]) -> str:
         phases=("build: ok 1.0 s",),
         artifacts=("usr/bin/x: 5 bytes",),
         tests="failed: ctest, 12 passed, 1 failed, 0 skipped, 3.1 s",
+        native_tools="make 4.4.1-2",
     )
     return serve(format_every_outcome({"c2": excerpt}))
 

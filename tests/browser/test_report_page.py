@@ -29,7 +29,8 @@ def page(serve: Callable[[str], str]) -> str:
         ),
     ]
     ledger = fold_events(make_plan("zlib", MARKUP, "gron", "waits"), events)
-    return serve(format_page(ledger, {"c1": Excerpt(tail=MARKUP)}, AT))
+    excerpt = Excerpt(tail=MARKUP, native_tools=f"make 4.4.1-2, {MARKUP} 1")
+    return serve(format_page(ledger, {"c1": excerpt}, AT))
 
 
 def labels(browser: Any) -> list[str]:
@@ -39,6 +40,8 @@ def labels(browser: Any) -> list[str]:
 def test_markup_of_strangers_is_shown_and_never_runs(browser: Any, page: str) -> None:
     visit(browser, f"{page}#case=c1")
     assert browser.find_element("css selector", "dialog .log").text == MARKUP
+    tools = browser.find_element("xpath", "//h3[text()='Native tools of the sandbox']/following-sibling::p")
+    assert tools.text == f"make 4.4.1-2, {MARKUP} 1"
     assert browser.find_elements("css selector", "img") == []
     assert browser.title == "batch · atesor"
     assert browser.get_log("browser") == []

@@ -132,6 +132,7 @@ def test_a_build_and_its_tests_have_the_network_where_they_were_given_it(port: P
     assert "the build and its tests had the network (--build-network)" in result["notes"]
     recipe = json.loads((attempt / "artifacts/recipe.json").read_text())
     assert [one["network"] for one in recipe["commands"] if one["name"] == "build"] == [True]
+    assert recipe["package_tests"]["network"] is True
 
 
 def test_tests_that_fail_hang_or_forge_change_their_own_record_alone(port: Port) -> None:

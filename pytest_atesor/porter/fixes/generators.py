@@ -162,6 +162,7 @@ RULES: tuple[Rule, ...] = (
         fix=Stop(
             cause=Cause.DEPENDENCY,
             reason="the build downloads {name} while it runs, and builds have no network",
+            reason_online="the build downloads {name} while it runs, and that failed",
         ),
         sample=(
             "fatal: unable to access 'https://example.org/x.git/': Could not resolve host: example.org\n"

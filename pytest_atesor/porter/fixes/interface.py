@@ -35,10 +35,14 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """No attempt can help. ``reason`` is one line, with ``{name}`` as above."""
+    """No attempt can help. ``reason`` is one line, with ``{name}`` as above.
+
+    ``reason_online`` takes its place where the build had the network, "" where that changes nothing.
+    """
 
     cause: Cause
     reason: str
+    reason_online: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -350,6 +350,7 @@ function showDetail() {
       body.append(make("h3", name), list);
     }
     if (extra.tests) body.append(make("h3", "The package's own tests"), isolated("p", extra.tests));
+    if (extra.tools !== null) body.append(make("h3", "Native tools of the sandbox"), isolated("p", data.tools[extra.tools], "soft"));
     if (extra.tail) body.append(make("h3", "End of the log"), make("div", extra.tail, "log"));
   }
   byId("detail-body").replaceChildren(body);

@@ -30,6 +30,7 @@ __all__ = ["HEARTBEAT_S", "count_outcomes", "digest_part", "find_heartbeat", "fo
 HEARTBEAT_S: Final = 10.0
 """How often a running batch renews the page's last sign of life."""
 
+_EMPTY: Final = Excerpt(tail="")
 _MISSED_BEATS: Final = 6
 _HEARTBEAT: Final = '"updated_at":"'
 _OUTCOMES: Final = (
@@ -93,6 +94,9 @@ def _describe_batch(ledger: Ledger, excerpts: Mapping[str, Excerpt], updated_at:
     counts = count_outcomes(ledger)
     slots = {attempt.slot for row in rows for attempt in ledger.attempts(row.case.case_id) if attempt.slot}
     groups = group_failures(rows)
+    # A batch's sandboxes have the same tools but for few: each list stands on the page once.
+    lists = dict.fromkeys(one.native_tools for one in excerpts.values() if one.native_tools)
+    tools = {text: number for number, text in enumerate(lists)}
     return {
         "batch": {
             "id": sanitize_line(plan.batch_id),
@@ -121,15 +125,17 @@ def _describe_batch(ledger: Ledger, excerpts: Mapping[str, Excerpt], updated_at:
             for group in groups
         ],
         "cases": [_describe_case(row, ledger.attempts(row.case.case_id), selected) for row in rows],
+        "tools": [*tools],
         "excerpts": {
             case_id: {
                 "tail": excerpt.tail,
                 "phases": list(excerpt.phases),
                 "artifacts": list(excerpt.artifacts),
                 "tests": excerpt.tests,
+                "tools": tools.get(excerpt.native_tools),
             }
             for case_id, excerpt in excerpts.items()
-            if excerpt.tail or excerpt.phases or excerpt.artifacts or excerpt.tests
+            if excerpt != _EMPTY
         },
     }
 

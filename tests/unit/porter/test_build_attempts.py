@@ -63,7 +63,7 @@ _PLAIN = Candidate(
 
 @pytest.fixture
 def run(tmp_path: Path) -> Callable[..., tuple[Built, FakeSandbox]]:
-    def go(
+    def go(  # noqa: PLR0913 - keyword-only settings of one run
         answers: Sequence[tuple[str, list[tuple[int, bytes]]]],
         candidates: Sequence[Candidate] = (_MAKE,),
         *,
@@ -71,13 +71,14 @@ def run(tmp_path: Path) -> Callable[..., tuple[Built, FakeSandbox]]:
         most: int = 5,
         own: frozenset[str] = frozenset(),
         absent: tuple[tuple[str, str], ...] = (),
+        online: bool = False,
     ) -> tuple[Built, FakeSandbox]:
         index = tmp_path / "index"
         index.write_text(_INDEX)
         sandbox = FakeSandbox(list(answers))
         with (tmp_path / "out").open("wb") as output:
             phases = Phases(output)
-            shell = Shell(sandbox, deadline=None, output=output)
+            shell = Shell(sandbox, deadline=None, output=output, keeps_network=online)
             installer = Installer(shell, index=index, workspace=tmp_path, say=phases.say)
             left = list(scans)
             package = Package(name="p", same_times=True, debian_source="p", tree_names=own, absent=absent)
@@ -134,6 +135,24 @@ def test_a_sandbox_with_no_room_for_a_process_is_cleared_from_outside(
 ) -> None:
     _, sandbox = run([("kill -s KILL", [(126, b"Cannot fork")])])
     assert sandbox.cleared == 1
+
+
+@pytest.mark.parametrize(
+    ("online", "said"),
+    [
+        pytest.param(False, "builds have no network", id="off"),
+        pytest.param(True, "that failed", id="on"),
+    ],
+)
+def test_a_download_that_fails_is_explained_by_the_network_that_the_build_had(
+    run: Callable[..., tuple[Built, FakeSandbox]], *, online: bool, said: str
+) -> None:
+    log = b"fatal: unable to access 'https://example.org/x.git/': Could not resolve host: example.org\n"
+    built, _ = run([(_BUILD, [(2, log)])], online=online)
+    assert built.outcome.cause is Cause.DEPENDENCY
+    assert built.outcome.reason == (
+        f"the build downloads https://example.org/x.git/ while it runs, and {said}"
+    )
 
 
 def test_no_rule_means_no_second_attempt(run: Callable[..., tuple[Built, FakeSandbox]]) -> None:

@@ -76,6 +76,24 @@ def test_the_first_goal_that_the_tree_has_is_run_as_the_builder_without_network(
     assert not sandbox.scripts("-k check")
 
 
+@pytest.mark.parametrize(
+    ("keeps", "asked", "had"),
+    [
+        pytest.param(False, False, False, id="cut-off"),
+        pytest.param(True, False, True, id="kept"),
+        pytest.param(False, True, True, id="asked-for"),
+    ],
+)
+def test_whether_tests_had_the_network_is_recorded(
+    tmp_path: Path, *, keeps: bool, asked: bool, had: bool
+) -> None:
+    sandbox = FakeSandbox([("-k check", [(0, b"# PASS: 1\n")])])
+    with (tmp_path / "out").open("wb") as output:
+        shell = Shell(sandbox, deadline=None, output=output, keeps_network=keeps)
+        result = run_suites((_CHECK,), shell, cwd="/w", environment={}, budget_s=60.0, network=asked)
+    assert (result.status, result.network, sandbox.network) == (SuiteStatus.PASSED, had, [had])
+
+
 def test_what_tests_leave_running_is_ended(tmp_path: Path) -> None:
     sandbox = FakeSandbox([])
     _run(sandbox, (_CHECK,), tmp_path / "out")

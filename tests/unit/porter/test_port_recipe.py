@@ -11,6 +11,7 @@ from pytest_atesor.errors import UsageError
 from pytest_atesor.porter.platforms.debian import DEBIAN
 from pytest_atesor.porter.recipe import (
     Command,
+    PackageTests,
     Recipe,
     format_recipe,
     format_recipe_text,
@@ -87,6 +88,23 @@ def test_a_recipe_reads_as_blocks_in_their_order() -> None:
     assert format_recipe_text(_RECIPE) == _TEXT
 
 
+@pytest.mark.parametrize(("network", "said"), [(False, "network off"), (True, "network on")])
+def test_a_recipe_says_whether_the_tests_had_the_network(*, network: bool, said: str) -> None:
+    tests = PackageTests(
+        framework="make", command="make test", prepare="", script="make test", cwd="/w", network=network
+    )
+    recipe = replace(_RECIPE, package_tests=tests)
+    assert parse_recipe(format_recipe(recipe), "recipe.json") == recipe
+    assert f"## Package tests: make test (builder, {said}, may fail)" in format_recipe_text(recipe)
+
+
+def test_a_recipe_from_before_tests_recorded_the_network_had_it_off() -> None:
+    tests = PackageTests(framework="make", command="make test", prepare="", script="make test", cwd="/w")
+    document = json.loads(format_recipe(replace(_RECIPE, package_tests=tests)))
+    del document["package_tests"]["network"]
+    assert parse_recipe(json.dumps(document), "recipe.json").package_tests == tests
+
+
 def test_a_script_cannot_end_its_block() -> None:
     hostile = replace(_BUILD, argv=("sh", "-c", "true\n```\n# forged\x1b[31m"))
     text = format_recipe_text(replace(_RECIPE, commands=(hostile,)))
@@ -103,6 +121,20 @@ def test_a_script_cannot_end_its_block() -> None:
         pytest.param({"packages": {"a": 1}}, id="version-no-string"),
         pytest.param({"url": None}, id="no-url"),
         pytest.param({"more": "x"}, id="unknown-field"),
+        pytest.param(
+            {
+                "package_tests": {
+                    "framework": "make",
+                    "command": "make test",
+                    "prepare": "",
+                    "script": "make test",
+                    "cwd": "/w",
+                    "environment": {},
+                    "network": "on",
+                }
+            },
+            id="network-no-bool",
+        ),
     ],
 )
 def test_what_is_no_recipe_is_refused_in_one_line(change: dict[str, object]) -> None:

@@ -43,6 +43,26 @@ def test_markup_of_strangers_stays_text_in_the_data(ledger: Ledger) -> None:
     assert data["excerpts"]["gron"]["tail"].startswith(MARKUP)
 
 
+def test_native_tools_stand_on_the_page_once_however_many_sandboxes_had_them(ledger: Ledger) -> None:
+    excerpts = {
+        "zlib": Excerpt(tail="", native_tools="gcc 14.2.0-19, make 4.4.1-2"),
+        "gron": Excerpt(tail="end", native_tools="gcc 14.2.0-19, make 4.4.1-2"),
+        "disk": Excerpt(tail="full"),
+        "late": Excerpt(tail=""),
+    }
+    page = format_page(ledger, excerpts, AT)
+    assert page.count("4.4.1-2") == 1
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    assert found is not None
+    data = json.loads(found.group(1))
+    assert data["tools"] == ["gcc 14.2.0-19, make 4.4.1-2"]
+    assert {name: extra["tools"] for name, extra in data["excerpts"].items()} == {
+        "zlib": 0,
+        "gron": 0,
+        "disk": None,
+    }
+
+
 def test_the_page_asks_for_nothing_outside_itself(ledger: Ledger) -> None:
     page = format_page(ledger, {}, AT)
     assert "default-src 'none'" in page
