@@ -19,6 +19,7 @@ import pytest
 
 from tests.plugin.lab import PYTEST, SECONDS, Lab
 
+CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 BAR = re.compile(r"^\[[#.]{10,20}\] \d+/\d+", re.MULTILINE)
 
 
@@ -54,7 +55,7 @@ class Terminal:
     @property
     def raw_text(self) -> str:
         """Everything that was ever written, a line for each drawing of one."""
-        return self.raw.decode().replace("\r", "\n").replace("\x1b[2K", "")
+        return CONTROL.sub("", self.raw.decode().replace("\r", "\n"))
 
     @property
     def text(self) -> str:
@@ -312,10 +313,11 @@ def test_a_wider_window_keeps_one_region(lab: Lab) -> None:
     terminal = Terminal(lab, "--atesor-list", "stuck", "-n", "2", columns=60)
     terminal.read_until(has_region)
     terminal.resize(120, 60)
-    drawn = len(terminal.raw)
+    drawn = len(terminal.raw_text)
     later = terminal.read_until(
         lambda text: len(BAR.findall(terminal.raw_text[drawn:])) > 2 and has_region(text)
     )
+    assert len(BAR.findall(terminal.raw_text[drawn:])) > 2, terminal.raw[-400:]
     assert len(BAR.findall(later)) == 1
     terminal.process.send_signal(signal.SIGINT)
     terminal.finish()
