@@ -139,6 +139,10 @@ class Engine(Protocol):
     def name(self) -> str:
         """The engine's name on the command line: "docker", "podman", "host"."""
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether its sandboxes and their workspaces are on another machine."""
+
     def probe(self) -> EngineInfo:
         """Ask the engine who it is. Raises SetupError, with the fix, when it does not answer."""
 

@@ -18,7 +18,13 @@ from pytest_atesor.sandbox.interface import Completed, Engine, ExecSpec, Foreign
 from pytest_atesor.sandbox.pump import pump_process
 from pytest_atesor.sandbox.slots import slot_directory
 from pytest_atesor.sandbox.stall import StallWatch, read_cpu_s
-from pytest_atesor.sandbox.workspace import EMPTY, LAY_OUT, replace_workspace, settle_workspace
+from pytest_atesor.sandbox.workspace import (
+    EMPTY,
+    LAY_OUT,
+    empty_workspace,
+    replace_workspace,
+    settle_workspace,
+)
 
 __all__ = ["DEFAULT_LIMITS", "Limits", "Sandbox", "open_sandbox"]
 
@@ -145,12 +151,16 @@ def open_sandbox(  # noqa: PLR0913 - keyword-only facts of one sandbox
         labels=labels or {},
         cpu_weight=limits.cpu_weight,
     )
+    is_empty = False
     if reset:
         settle_workspace(directory)
+        is_empty = not engine.is_remote and empty_workspace(directory)
     else:
         spec.workspace.mkdir(parents=True, exist_ok=True)
     engine.create(spec)
     sandbox = Sandbox(engine, name)
+    if is_empty:
+        return sandbox
     try:
         _prepare_workspace(sandbox, EMPTY if reset else LAY_OUT)
     except SandboxError:

@@ -3,6 +3,10 @@
 Downloaded packages are all that stays. They are taken over file by file into new directories, and only plain
 files that no ordinary user could have written; a root inside may have left anything else in their place. The
 directory itself is looked at from outside, because its owner, mode and access list outlive what is in it.
+
+Root of this machine empties it from outside, before there is a new sandbox, which a container's client
+takes ten times as long for. For everybody else files of the sandbox's users are out of reach, and root inside
+does it.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ import errno
 import os
 import secrets
 import stat
+import subprocess
 from typing import TYPE_CHECKING, Final
 
 from pytest_atesor.errors import SandboxError
@@ -20,13 +25,16 @@ from pytest_atesor.sandbox.engines.store import remove_tree
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["EMPTY", "LAY_OUT", "replace_workspace", "settle_workspace"]
+__all__ = ["EMPTY", "LAY_OUT", "empty_workspace", "replace_workspace", "settle_workspace"]
 
 _MODE: Final = 0o755
 _RETIRED: Final = "retired-"
 _ACCESS_LISTS: Final = frozenset({"system.posix_acl_access", "system.posix_acl_default"})
 
-LAY_OUT: Final = "mkdir -p src cache/apt/archives/partial && chown builder:builder src"
+_EMPTY_S: Final = 300.0
+
+# By number: the builder is the image's and no user of this machine. So is the file mode.
+LAY_OUT: Final = "umask 022 && mkdir -p src cache/apt/archives/partial && chown 1000:1000 src"
 """Root's script, run in the workspace, that makes the directories which are missing."""
 
 # On a full disk nothing can be made before something was removed. A path that leads through a link is no
@@ -50,7 +58,7 @@ if [ -d old ]; then
     rm -rf old
 fi
 """
-"""Root's script, run in the workspace of a new sandbox, that leaves nothing but downloaded packages."""
+"""Root's script, run in a workspace that nobody uses, that leaves nothing but downloaded packages."""
 
 
 def settle_workspace(directory: Path) -> None:
@@ -67,6 +75,37 @@ def settle_workspace(directory: Path) -> None:
         raise SandboxError(f"{directory}/workspace cannot be looked at ({error}); remove it") from error
     if not is_as_made:
         replace_workspace(directory)
+
+
+def empty_workspace(directory: Path) -> bool:
+    """Empty the workspace of the slot in ``directory`` from outside; False where only root inside can.
+
+    Nobody may use the workspace: the sandbox must be gone with all its processes.
+    """
+    workspace = directory / "workspace"
+    if os.geteuid() != 0 or not _is_made_by_us(workspace / "cache"):
+        return False
+    try:
+        ended = subprocess.run(
+            ["sh", "-c", EMPTY],  # noqa: S607 - PATH
+            cwd=workspace,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_EMPTY_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return ended.returncode == 0
+
+
+def _is_made_by_us(cache: Path) -> bool:
+    """Say whether root inside is root here: what it made belongs to us."""
+    try:
+        found = cache.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
 
 
 def replace_workspace(directory: Path) -> None:

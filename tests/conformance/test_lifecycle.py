@@ -1,5 +1,6 @@
 """Sandboxes come, are reset and go; what was not made by us is left alone."""
 
+import contextlib
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -143,8 +144,8 @@ def test_clearing_keeps_the_files(workbench: "Workbench", shell: Shell, processe
     assert shell(sandbox, "cat /home/builder/mark").tail == b"kept\n"
 
 
-@pytest.fixture
-def foreign(workbench: "Workbench") -> Iterator[str]:
+@contextlib.contextmanager
+def somebody_elses(workbench: "Workbench", *options: str) -> Iterator[str]:
     """A container of somebody else, under a name that we would use."""
     name = workbench.name("foreign")
     run = [
@@ -156,13 +157,40 @@ def foreign(workbench: "Workbench") -> Iterator[str]:
         "never",
         "--network",
         "none",
+        *options,
         *workbench.engine.create_options(),
     ]  # type: ignore[attr-defined]  # the client's own options, to make what the user would
     subprocess.run(
         [workbench.engine.name, *run, workbench.image, "/sbin/atesor-init"], check=True, capture_output=True
     )
-    yield name
-    subprocess.run([workbench.engine.name, "rm", "--force", name], check=True, capture_output=True)
+    try:
+        yield name
+    finally:
+        subprocess.run([workbench.engine.name, "rm", "--force", name], check=True, capture_output=True)
+
+
+@pytest.fixture
+def foreign(workbench: "Workbench") -> Iterator[str]:
+    with somebody_elses(workbench) as name:
+        yield name
+
+
+@pytest.mark.parametrize("workbench", ["docker", "podman"], indirect=True)  # host's directory is its own
+@pytest.mark.parametrize("slot", ["another", "{name}-2", ""], ids=["other", "longer", "empty"])
+def test_a_label_of_another_name_does_not_make_a_container_ours(workbench: "Workbench", slot: str) -> None:
+    label = f"{LABEL}={slot.format(name=workbench.name('foreign'))}"
+    with somebody_elses(workbench, "--label", label) as name:
+        with pytest.raises(SandboxError, match="left alone"):
+            workbench.engine.remove(name)
+        assert workbench.engine.state(name) == Foreign()
+
+
+@pytest.mark.parametrize("workbench", ["docker", "podman"], indirect=True)  # host's directory is its own
+def test_our_label_on_a_container_of_another_name_is_no_reason_to_remove_it(workbench: "Workbench") -> None:
+    label = f"{LABEL}={workbench.name('listed')}"
+    with somebody_elses(workbench, "--label", label) as name:
+        workbench.engine.remove(workbench.name("listed"))
+        assert workbench.engine.state(name) == Foreign()
 
 
 @pytest.mark.parametrize("workbench", ["docker", "podman"], indirect=True)  # host's directory is its own

@@ -43,6 +43,7 @@ class CliEngine(ABC):
     """An engine that is driven through its command-line client."""
 
     name: ClassVar[str]
+    is_remote: ClassVar[bool] = False
 
     @property
     def program(self) -> str:
@@ -165,8 +166,10 @@ class CliEngine(ABC):
     def remove(self, name: str) -> None:
         """Kill and remove our sandbox with all its processes. Absent is fine; Foreign raises SandboxError."""
         with ending_stopped_clients((self.program,), name):
-            container = self._own(name)
+            container = self._remove_at_once(name)
             if container is not None:
+                end_leftovers(container)
+            elif (container := self._own(name)) is not None:
                 self._remove(container)
 
     def restart(self, name: str) -> None:
@@ -202,6 +205,11 @@ class CliEngine(ABC):
         """Return the names of all containers that carry our label."""
         text = self._call(["ps", "--all", "--filter", f"label={LABEL}", "--format", "{{.Names}}"])
         return tuple(sorted(text.split()))
+
+    def _remove_at_once(self, name: str) -> str | None:
+        """Remove our container in one call and return its id; None where that cannot be done, or was not."""
+        del name
+        return None
 
     def _remove(self, container: str) -> None:
         command = [*self._remove_command(), container]

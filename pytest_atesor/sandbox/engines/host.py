@@ -79,6 +79,7 @@ class HostEngine:
     """This machine's own kernel. ``state`` is the directory of the program's state."""
 
     name: ClassVar[str] = "host"
+    is_remote: ClassVar[bool] = False
 
     def __init__(self, state: Path) -> None:
         self._directory = state / "host"

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import resource
 import shutil
 from collections.abc import Collection
@@ -11,7 +12,7 @@ from typing import Any, ClassVar
 
 from pytest_atesor.errors import SandboxError, SetupError
 from pytest_atesor.sandbox.engines.cli import CliEngine
-from pytest_atesor.sandbox.interface import EngineInfo
+from pytest_atesor.sandbox.interface import LABEL, EngineInfo, SandboxSpec
 
 __all__ = ["PodmanEngine", "decide_runtime", "decide_unenforced", "has_hybrid_cgroups", "plan_ulimits"]
 
@@ -36,6 +37,7 @@ class PodmanEngine(CliEngine):
 
     def __init__(self) -> None:
         self._findings: _Findings | None = None
+        self._removed: set[str] = set()  # by us: likely to be absent still
 
     def probe(self) -> EngineInfo:
         """Ask podman about itself and look at this machine's limits; later only whether it still answers.
@@ -61,6 +63,30 @@ class PodmanEngine(CliEngine):
     def build_options(self) -> list[str]:
         """Stay within this machine's limits when building, too, and leave no image per step behind."""
         return ["--layers=false", *self._found().options]
+
+    def create(self, spec: SandboxSpec) -> None:
+        """Create and start a sandbox with the network on. The name must be free."""
+        self._removed.discard(spec.name)
+        super().create(spec)
+
+    def remove(self, name: str) -> None:
+        """Kill and remove our sandbox with all its processes. Absent is fine; Foreign raises SandboxError."""
+        super().remove(name)
+        self._removed.add(name)
+
+    def _remove_at_once(self, name: str) -> str | None:
+        """Let podman choose by name and label: somebody else's container is not ours to name.
+
+        Each call of a client costs it a start of its own.
+        """
+        if name in self._removed:
+            return None
+        ours = ("--filter", f"name=^{re.escape(name)}$", "--filter", f"label={LABEL}={name}")
+        try:
+            said = self._call([*self._remove_command(), *ours])
+        except SandboxError:  # older than 4.3, or in a state that takes more than one call
+            return None
+        return said.strip() or None
 
     def _found(self) -> _Findings:
         if self._findings is None:

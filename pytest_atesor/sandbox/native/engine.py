@@ -65,6 +65,7 @@ class NativeEngine(CliEngine):
     """Podman at the other end of a session's connection."""
 
     name: ClassVar[str] = "native"
+    is_remote: ClassVar[bool] = True
 
     def __init__(self, session: Session) -> None:
         self.session = session

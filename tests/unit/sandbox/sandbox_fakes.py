@@ -22,6 +22,7 @@ class FakeEngine:
     """Holds images as labels by name and containers as states by name; ``calls`` notes what it was asked."""
 
     name: str = "fake"
+    is_remote: bool = False
     images: dict[str, Mapping[str, str]] = field(default_factory=dict)
     containers: dict[str, Foreign | Present] = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)

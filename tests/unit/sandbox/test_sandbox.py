@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from pytest_atesor.sandbox.interface import ExecSpec, Foreign, Present
 from pytest_atesor.sandbox.sandbox import Sandbox, open_sandbox
 
 IMAGE = "localhost/pytest-atesor-sandbox:debian"
+AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give files to others")
 
 
 @pytest.fixture
@@ -41,6 +43,58 @@ def test_a_reset_empties_the_workspace_but_for_the_cache(engine: FakeEngine, tmp
     opened(engine, tmp_path, reset=True)
     (prepared,) = [call for call in engine.calls if call.startswith("exec box root")]
     assert "! -name cache -exec rm -rf" in prepared
+
+
+def leave_work(workspace: Path, owner: int) -> None:
+    """Make a workspace as a case leaves it, with a package in the cache that belongs to ``owner``."""
+    archives = workspace / "cache/apt/archives"
+    archives.mkdir(parents=True)
+    workspace.chmod(0o755)
+    (archives / "kept_1_all.deb").write_text("kept")
+    (archives / "kept_1_all.deb").chmod(0o644)
+    (workspace / "src").mkdir()
+    (workspace / "src/file").touch()
+    os.chown(workspace / "cache", owner, owner)
+
+
+@AS_ROOT
+@pytest.mark.parametrize("umask", [0o022, 0o077])
+def test_where_root_inside_is_root_here_the_workspace_is_emptied_before_the_sandbox_is_made(
+    engine: FakeEngine, tmp_path: Path, umask: int
+) -> None:
+    workspace = tmp_path / "slots/box/workspace"
+    leave_work(workspace, 0)
+    before = os.umask(umask)
+    try:
+        assert opened(engine, tmp_path, reset=True) == ["create box"]
+    finally:
+        os.umask(before)
+    assert not [call for call in engine.calls if call.startswith("exec")]
+    found = {str(path.relative_to(workspace)): path.stat() for path in workspace.rglob("*")}
+    assert {name: (status.st_uid, status.st_mode & 0o7777) for name, status in found.items()} == {
+        "cache": (0, 0o755),
+        "cache/apt": (0, 0o755),
+        "cache/apt/archives": (0, 0o755),
+        "cache/apt/archives/kept_1_all.deb": (0, 0o644),
+        "cache/apt/archives/partial": (0, 0o755),
+        "src": (1000, 0o755),
+    }
+
+
+@AS_ROOT
+@pytest.mark.parametrize(
+    ("owner", "is_remote"),
+    [(100_000, False), (0, True)],
+    ids=["root-inside-is-another", "on-another-machine"],
+)
+def test_where_root_inside_is_another_the_workspace_is_emptied_from_inside(
+    engine: FakeEngine, tmp_path: Path, owner: int, *, is_remote: bool
+) -> None:
+    engine.is_remote = is_remote
+    leave_work(tmp_path / "slots/box/workspace", owner)
+    opened(engine, tmp_path, reset=True)
+    assert [call for call in engine.calls if call.startswith("exec box root")]
+    assert (tmp_path / "slots/box/workspace/src/file").exists()
 
 
 def test_a_workspace_that_cannot_be_prepared_is_replaced_once(engine: FakeEngine, tmp_path: Path) -> None:
