@@ -31,15 +31,16 @@ from typing import Final
 from pytest_atesor.bundle.attempts import create_attempt, write_attempt
 from pytest_atesor.bundle.clock import system_clock
 from pytest_atesor.bundle.inputs import TreeReader, read_input
-from pytest_atesor.bundle.layout import link_log
+from pytest_atesor.bundle.layout import LogLinks
 from pytest_atesor.bundle.lock import Holder
 from pytest_atesor.bundle.writer import Bundle
 from pytest_atesor.core.attempt import AttemptRecord
 from pytest_atesor.core.attempt_json import format_attempt
 from pytest_atesor.core.events import AttemptEnded, AttemptStarted, CasesSelected, Event
-from pytest_atesor.core.manifest import PlanFacts, plan_manifest
+from pytest_atesor.core.manifest import plan_manifest
 from pytest_atesor.core.outcome import Status
 from pytest_atesor.core.plan import Case, Platform, Target
+from pytest_atesor.core.planning import PlanFacts
 from pytest_atesor.core.recovery import decide_resume
 from pytest_atesor.core.runspec_kinds import BUILT_IN_KINDS
 
@@ -63,6 +64,7 @@ class Size:
 
     cases: int
     bundle: Bundle
+    links: LogLinks
     portions: list[float] = field(default_factory=list)
     parts: dict[str, float] = field(default_factory=dict)
 
@@ -88,7 +90,7 @@ def _measure(root: Path, counts: list[int], measured: int) -> dict:  # type: ign
         bare = _in_child(_create_bare, count, root / f"bare-{count}")["seconds"]
         measured_plan = _in_child(_plan, manifest, root / f"planned-{count}")
         report["plans"].append({"cases": count, "bare_seconds": bare, **measured_plan})
-    sizes = [Size(count, _create(manifests[count], root / f"runs-{count}")) for count in counts]
+    sizes = [_make_size(count, _create(manifests[count], root / f"runs-{count}")) for count in counts]
     for size in sizes:
         ids = tuple(case.case_id for case in size.bundle.plan.cases)
         size.bundle.record(CasesSelected(at="now", case_ids=ids))
@@ -165,6 +167,10 @@ def _create(manifest: Path, output_root: Path) -> Bundle:
     return Bundle.create(output_root, plan, holder=HOLDER, clock=system_clock())
 
 
+def _make_size(count: int, bundle: Bundle) -> Size:
+    return Size(count, bundle, LogLinks(bundle.layout.root.parent / "logs", bundle.layout))
+
+
 def _run_cases(size: Size, cases: tuple[Case, ...]) -> None:
     started = time.perf_counter()
     for case in cases:
@@ -183,7 +189,7 @@ def _run_case(size: Size, case: Case) -> None:
     at = time.perf_counter()
     attempt = create_attempt(bundle.layout, case.case_id)
     at = lap("attempt directory", at)
-    link_log(bundle.layout.root.parent / "logs", case.case_id, attempt.log)
+    size.links.make(case.case_id, attempt.log)
     at = lap("log link", at)
     bundle.record(_make_start(case, attempt.attempt_id))
     at = lap("journal and views", at)

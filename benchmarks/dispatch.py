@@ -36,7 +36,7 @@ from pytest_atesor.core.attempt import AttemptRecord
 from pytest_atesor.core.outcome import Status
 from pytest_atesor.core.package_list import parse_package_list
 from pytest_atesor.core.plan import Platform, Target
-from pytest_atesor.core.planning import plan_package_list
+from pytest_atesor.core.planning import PlanFacts, plan_package_list
 
 SIGMA: Final = 1.2
 COMING_UP: Final = threading.Lock()
@@ -163,13 +163,15 @@ def run_known(run: Run) -> float:
     text = (root / "packages" / "trace.json").read_bytes()
     plan = plan_package_list(
         parse_package_list(text, "trace"),
-        batch_id="earlier",
-        name="trace",
+        PlanFacts(
+            batch_id="earlier",
+            name="trace",
+            platform=Platform.DEBIAN,
+            target=Target.QEMU,
+            settings={"agent": ["./agent"]},
+            created_at="",
+        ),
         source="trace",
-        platform=Platform.DEBIAN,
-        target=Target.QEMU,
-        settings={"agent": ["./agent"]},
-        created_at="",
     )
     history = History(root / "state", plan)
     for case, seconds in zip(plan.cases, trace.seconds, strict=True):

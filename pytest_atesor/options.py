@@ -229,7 +229,6 @@ def read_options(config: pytest.Config, environ: Mapping[str, str]) -> Options:
     shard = parse_shard(
         _parse_number(values["shard-index"], "shard index"),
         _parse_number(values["shard-total"], "shard total"),
-        has_names=bool(only),
     )
     return Options(
         package_list=_text(values["list"]),

@@ -176,8 +176,10 @@ class Batch:
         return below
 
     def _inits(self) -> list[psutil.Process]:
-        found = []
-        for name in sorted(self.slots()) if self.engine is not None else ():
+        found: list[psutil.Process] = []
+        if self.engine is None:
+            return found
+        for name in sorted(self.slots()):
             with contextlib.suppress(psutil.Error, SandboxError):
                 state = self.engine.state(name)
                 if isinstance(state, Present) and state.pid:
@@ -220,14 +222,15 @@ def main() -> int:
         count = prepare(root, options.seconds, options.workers, chance)
         batch = Batch(root, engine, options.workers, chance)
         make_chaos(batch, options.seconds, options.only)
-        report = {"seed": seed, "planned": count, **check(batch, count)}
+        figures, faults = check(batch, count)
+        report = {"seed": seed, "planned": count, **figures, "faults": faults}
     print(f"seed {seed}: {count} cases, killed {report['kills']}, statuses {report['statuses']}")
-    for fault in report["faults"]:
+    for fault in faults:
         print(f"FAULT {fault}")
-    print("everything adds up" if not report["faults"] else f"{len(report['faults'])} faults")
+    print(f"{len(faults)} faults" if faults else "everything adds up")
     if options.json:
         print(json.dumps(report))
-    return 1 if report["faults"] else 0
+    return 1 if faults else 0
 
 
 def prepare(root: Path, seconds: float, workers: int, chance: random.Random) -> int:
@@ -262,8 +265,8 @@ def make_chaos(batch: Batch, seconds: float, only: list[str] | None) -> None:
             batch.kills[name] += 1
 
 
-def check(batch: Batch, count: int) -> dict[str, object]:
-    """Wait for the end of the batch and return the figures and what does not add up."""
+def check(batch: Batch, count: int) -> tuple[dict[str, object], list[str]]:
+    """Wait for the end of the batch and return the figures, and what does not add up."""
     faults: list[str] = []
     try:
         code = batch.process.wait(PATIENCE_S)
@@ -289,7 +292,7 @@ def check(batch: Batch, count: int) -> dict[str, object]:
     faults += [f"left behind: {what}" for what in batch.left()]
     if faults:
         print(output[-5000:])
-    return {"exit_code": code, "kills": dict(batch.kills), "statuses": dict(statuses), "faults": faults}
+    return {"exit_code": code, "kills": dict(batch.kills), "statuses": dict(statuses)}, faults
 
 
 def check_bundle(bundle: Path, count: int) -> tuple[Counter[str], list[str]]:

@@ -8,13 +8,13 @@ from pytest_atesor.core.documents import Document, parse_document
 from pytest_atesor.core.inputs import InputReader, InputText, check_relative
 from pytest_atesor.core.jsontext import JsonPath, show_value
 from pytest_atesor.core.names import derive_marks, make_case_ids
-from pytest_atesor.core.plan import BatchKind, Case, InputFile, Json, Plan, Platform, Target
-from pytest_atesor.core.planning import describe_input
+from pytest_atesor.core.plan import BatchKind, Case, InputFile, Plan
+from pytest_atesor.core.planning import PlanFacts, describe_input
 from pytest_atesor.core.runspec import Imports, Kind, RunSpec, parse_runspec
 from pytest_atesor.core.schema import check_schema, locate
 from pytest_atesor.errors import BadInputError
 
-__all__ = ["Manifest", "ManifestCase", "PlanFacts", "parse_manifest", "plan_case", "plan_manifest"]
+__all__ = ["Manifest", "ManifestCase", "parse_manifest", "plan_case", "plan_manifest"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,18 +36,6 @@ class Manifest:
     summary_fields: tuple[str, ...]
     write_csv: bool
     document: Document
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanFacts:
-    """What a plan says beside its cases; see :class:`~pytest_atesor.core.plan.Plan`."""
-
-    batch_id: str
-    name: str
-    platform: Platform
-    target: Target
-    settings: Mapping[str, Json]
-    created_at: str
 
 
 def parse_manifest(text: str | bytes, where: str) -> Manifest:

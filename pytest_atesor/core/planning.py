@@ -4,16 +4,16 @@ Nothing is written or started here.
 """
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
 from pytest_atesor.core.names import derive_package_name, make_case_ids
 from pytest_atesor.core.package_list import PackageEntry, PackageList
 from pytest_atesor.core.plan import BatchKind, Case, InputFile, Json, Plan, Platform, Target
-from pytest_atesor.core.selection import select_names
-from pytest_atesor.core.shards import Shard, cut_shard
-from pytest_atesor.errors import UsageError
+from pytest_atesor.core.selection import select_cases
+from pytest_atesor.core.shards import Shard
 
-__all__ = ["describe_input", "plan_package_list"]
+__all__ = ["PlanFacts", "describe_input", "plan_package_list"]
 
 
 def describe_input(path: str, data: bytes) -> InputFile:
@@ -21,44 +21,45 @@ def describe_input(path: str, data: bytes) -> InputFile:
     return InputFile(path=path, sha256=hashlib.sha256(data).hexdigest())
 
 
-def plan_package_list(  # noqa: PLR0913 - keyword-only facts of one batch, each a field of the plan
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanFacts:
+    """What a plan says beside its cases; see :class:`~pytest_atesor.core.plan.Plan`."""
+
+    batch_id: str
+    name: str
+    platform: Platform
+    target: Target
+    settings: Mapping[str, Json]
+    created_at: str
+
+
+def plan_package_list(
     package_list: PackageList,
+    facts: PlanFacts,
     *,
-    batch_id: str,
-    name: str,
     source: str,
-    platform: Platform,
-    target: Target,
     only: Collection[str] = (),
     shard: Shard | None = None,
-    inputs: Sequence[InputFile] = (),
-    settings: Mapping[str, Json] | None = None,
-    created_at: str,
 ) -> Plan:
     """Return the plan of a package list: the ``only`` names or the shard's packages, in list order.
 
-    Case ids depend on the whole list, not on the selection. Raises UsageError for an unknown name, or for
-    names together with a shard. An empty trailing shard gives a plan without cases.
+    ``source`` is the list as the user is shown it. Case ids depend on the whole list, not on the selection.
+    Raises UsageError as ``select_cases``.
     """
-    if only and shard is not None:
-        raise UsageError(
-            "package names and a shard exclude each other; give the names, or the shard index and total"
-        )
     entries = package_list.entries
     case_ids = make_case_ids(entry.name for entry in entries)
-    selected = select_names([entry.name for entry in entries], only, source)
-    cut = cut_shard(len(selected), shard)
+    chosen = select_cases([entry.name for entry in entries], only, shard, source)
     return Plan(
-        batch_id=batch_id,
+        batch_id=facts.batch_id,
         kind=BatchKind.PACKAGE_LIST,
-        name=name,
+        name=facts.name,
         source=source,
-        platform=platform,
-        target=target,
-        cases=tuple(_plan_entry(entries[index], case_ids[index]) for index in selected[cut.start : cut.stop]),
-        inputs=tuple(inputs),
-        settings=dict(settings or {}),
-        created_at=created_at,
+        platform=facts.platform,
+        target=facts.target,
+        cases=tuple(_plan_entry(entries[index], case_ids[index]) for index in chosen),
+        inputs=(),
+        settings=dict(facts.settings),
+        created_at=facts.created_at,
     )
 
 

@@ -4,9 +4,25 @@ from collections.abc import Collection, Sequence
 
 from pytest_atesor.core.jsontext import show_value
 from pytest_atesor.core.schema import near_matches
+from pytest_atesor.core.shards import Shard, cut_shard
 from pytest_atesor.errors import UsageError
 
-__all__ = ["select_names"]
+__all__ = ["select_cases", "select_names"]
+
+
+def select_cases(
+    known: Sequence[str], wanted: Collection[str], shard: Shard | None, where: str
+) -> tuple[int, ...]:
+    """Return the indexes of the wanted names in ``known``, or of the shard's, or all of them.
+
+    An empty trailing shard has none. Raises UsageError for names together with a shard, or for a name that
+    ``where`` does not have.
+    """
+    if wanted and shard is not None:
+        raise UsageError("case names and a shard exclude each other; drop the names, or the shard")
+    chosen = select_names(known, wanted, where)
+    cut = cut_shard(len(chosen), shard)
+    return chosen[cut.start : cut.stop]
 
 
 def select_names(known: Sequence[str], wanted: Collection[str], where: str) -> tuple[int, ...]:

@@ -15,18 +15,13 @@ class Shard:
     total: int
 
 
-def parse_shard(index: int | None, total: int | None, *, has_names: bool = False) -> Shard | None:
+def parse_shard(index: int | None, total: int | None) -> Shard | None:
     """Return the shard that two option values ask for, None for the whole list.
 
-    A total of 1 turns sharding off. Raises UsageError when one is missing, a value is out of range, or names
-    are selected as well.
+    A total of 1 turns sharding off. Raises UsageError when one is missing or a value is out of range.
     """
     if index is None and total is None:
         return None
-    if has_names:
-        raise UsageError(
-            "package names and a shard exclude each other; give the names, or the shard index and total"
-        )
     if total is None:
         raise UsageError(f"shard index {index} needs a shard total; add the total, or leave the index out")
     if total < 1:

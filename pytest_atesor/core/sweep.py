@@ -11,10 +11,10 @@ from typing import Any, Final, cast
 from pytest_atesor.core.documents import Document, parse_document
 from pytest_atesor.core.inputs import InputReader, InputText, check_relative
 from pytest_atesor.core.jsontext import JsonPath, format_json_line, show_value
-from pytest_atesor.core.manifest import PlanFacts, plan_case
+from pytest_atesor.core.manifest import plan_case
 from pytest_atesor.core.names import LONGEST_NAME_BYTES, make_case_ids, redact_text
 from pytest_atesor.core.plan import BatchKind, Json, Plan
-from pytest_atesor.core.planning import describe_input
+from pytest_atesor.core.planning import PlanFacts, describe_input
 from pytest_atesor.core.runspec import Imports, Kind, parse_runspec
 from pytest_atesor.core.schema import check_schema, locate, near_matches
 from pytest_atesor.errors import BadInputError

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from pytest_atesor import __version__
 from pytest_atesor.bundle.clock import system_clock
 from pytest_atesor.bundle.inputs import TreeReader, read_input
-from pytest_atesor.core.manifest import PlanFacts, plan_manifest
+from pytest_atesor.core.manifest import plan_manifest
 from pytest_atesor.core.names import check_name, make_batch_id
 from pytest_atesor.core.package_list import parse_package_list
 from pytest_atesor.core.plan import Platform, Target
-from pytest_atesor.core.planning import describe_input, plan_package_list
-from pytest_atesor.core.selection import select_names
-from pytest_atesor.core.shards import cut_shard
+from pytest_atesor.core.planning import PlanFacts, describe_input, plan_package_list
+from pytest_atesor.core.selection import select_cases
 from pytest_atesor.core.sweep import has_sweep, plan_sweep
 from pytest_atesor.errors import BadInputError, UsageError
 from pytest_atesor.work.kinds import gather_kinds
@@ -48,8 +47,6 @@ def plan_input(
 
     Raises BadInputError or UsageError.
     """
-    if names and options.shard is not None:
-        raise UsageError("case names and a shard exclude each other; drop the names, or the shard")
     settings: dict[str, Json] = {
         "engine": options.engine,
         "no_acceleration": not options.is_accelerated,
@@ -60,10 +57,16 @@ def plan_input(
         "version": __version__,
         "rootdir": str(config.rootpath),
     }
-    if file.is_manifest:
-        plan = _plan_manifest(file, names, options, config, settings)
-    else:
-        plan = _plan_list(file, names, options, config, settings)
+    facts = PlanFacts(
+        batch_id=_choose_batch_id(file, options),
+        name=file.name,
+        platform=options.platform,
+        target=options.target,
+        settings=settings,
+        created_at=system_clock().now(),
+    )
+    plan_file = _plan_manifest if file.is_manifest else _plan_list
+    plan = plan_file(file, names, options, config, facts)
     return replace(plan, write_csv=plan.write_csv or options.write_csv)
 
 
@@ -83,22 +86,13 @@ def _plan_list(
     names: tuple[str, ...],
     options: Options,
     config: pytest.Config,
-    settings: dict[str, Json],
+    facts: PlanFacts,
 ) -> Plan:
     data = read_input(file.path, _LARGEST_LIST_BYTES).data
-    return plan_package_list(
-        parse_package_list(data, file.source),
-        batch_id=_choose_batch_id(file, options),
-        name=file.name,
-        source=file.source,
-        platform=options.platform,
-        target=options.target,
-        only=names,
-        shard=options.shard,
-        inputs=(describe_input(_place(file.path, config.rootpath), data),),
-        settings=settings,
-        created_at=system_clock().now(),
+    plan = plan_package_list(
+        parse_package_list(data, file.source), facts, source=file.source, only=names, shard=options.shard
     )
+    return replace(plan, inputs=(describe_input(_place(file.path, config.rootpath), data),))
 
 
 def _plan_manifest(
@@ -106,26 +100,17 @@ def _plan_manifest(
     names: tuple[str, ...],
     options: Options,
     config: pytest.Config,
-    settings: dict[str, Json],
+    facts: PlanFacts,
 ) -> Plan:
     shown = Path(show_path(file.path))
     profiles = shown.parent if options.profile_root is None else Path(show_path(options.profile_root))
     if not profiles.is_dir():
         raise UsageError(f"the profile root {profiles} is no directory; check --atesor-profile-root")
-    facts = PlanFacts(
-        batch_id=_choose_batch_id(file, options),
-        name=file.name,
-        platform=options.platform,
-        target=options.target,
-        settings=settings,
-        created_at=system_clock().now(),
-    )
     source = read_input(shown)
     parse = plan_sweep if has_sweep(source) else plan_manifest
     whole = parse(source, TreeReader(shown, profiles), gather_kinds(config), facts)
-    chosen = select_names([case.label for case in whole.cases], names, file.source)
-    cut = cut_shard(len(chosen), options.shard)
-    cases = tuple(whole.cases[index] for index in chosen[cut.start : cut.stop])
+    chosen = select_cases([case.label for case in whole.cases], names, options.shard, file.source)
+    cases = tuple(whole.cases[index] for index in chosen)
     return replace(
         whole,
         source=file.source,

@@ -3,9 +3,10 @@ from collections.abc import Mapping
 import pytest
 
 from pytest_atesor.core.inputs import InputText
-from pytest_atesor.core.manifest import PlanFacts, parse_manifest, plan_manifest
+from pytest_atesor.core.manifest import parse_manifest, plan_manifest
 from pytest_atesor.core.plan import BatchKind, Plan, Platform, Target
 from pytest_atesor.core.plan_json import format_plan, parse_versioned_plan
+from pytest_atesor.core.planning import PlanFacts
 from pytest_atesor.core.runspec_kinds import BUILT_IN_KINDS
 from pytest_atesor.errors import BadInputError
 

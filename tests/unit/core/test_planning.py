@@ -4,7 +4,7 @@ import pytest
 
 from pytest_atesor.core.package_list import PackageList, parse_package_list
 from pytest_atesor.core.plan import BatchKind, Plan, Platform, Target
-from pytest_atesor.core.planning import describe_input, plan_package_list
+from pytest_atesor.core.planning import PlanFacts, describe_input, plan_package_list
 from pytest_atesor.core.shards import Shard
 from pytest_atesor.errors import UsageError
 
@@ -16,16 +16,17 @@ def parse(*packages: dict[str, object]) -> PackageList:
 def plan(package_list: PackageList, *, only: tuple[str, ...] = (), shard: Shard | None = None) -> Plan:
     return plan_package_list(
         package_list,
-        batch_id="x-1",
-        name="x",
+        PlanFacts(
+            batch_id="x-1",
+            name="x",
+            platform=Platform.DEBIAN,
+            target=Target.QEMU,
+            settings={"agent": "builtin"},
+            created_at="2026-01-02T03:04:05Z",
+        ),
         source="packages/x.json",
-        platform=Platform.DEBIAN,
-        target=Target.QEMU,
         only=only,
         shard=shard,
-        inputs=[describe_input("packages/x.json", b"abc")],
-        settings={"agent": "builtin"},
-        created_at="2026-01-02T03:04:05Z",
     )
 
 
@@ -59,7 +60,12 @@ def test_a_case_says_all_that_its_runner_needs() -> None:
         "mirrors": ["deb:gh"],
     }
     assert made.kind is BatchKind.PACKAGE_LIST
-    assert made.inputs[0].sha256 == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    assert made.source == "packages/x.json"
+
+
+def test_an_input_is_known_by_its_bytes() -> None:
+    found = describe_input("packages/x.json", b"abc")
+    assert found.sha256 == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 
 
 def test_names_select_and_shards_cut_in_list_order() -> None:

@@ -30,21 +30,18 @@ def test_trailing_shards_may_be_empty() -> None:
 
 
 @pytest.mark.parametrize(
-    ("index", "total", "has_names"),
+    ("index", "total"),
     [
-        pytest.param(0, None, False, id="index-alone"),
-        pytest.param(None, 3, False, id="total-alone"),
-        pytest.param(3, 3, False, id="index-too-large"),
-        pytest.param(-1, 3, False, id="index-negative"),
-        pytest.param(0, 0, False, id="total-zero"),
-        pytest.param(0, -2, False, id="total-negative"),
-        pytest.param(1, 1, False, id="index-beyond-one"),
-        pytest.param(0, 2, True, id="names-too"),
-        pytest.param(0, 1, True, id="names-and-total-one"),
-        pytest.param(0, None, True, id="names-and-index-alone"),
+        pytest.param(0, None, id="index-alone"),
+        pytest.param(None, 3, id="total-alone"),
+        pytest.param(3, 3, id="index-too-large"),
+        pytest.param(-1, 3, id="index-negative"),
+        pytest.param(0, 0, id="total-zero"),
+        pytest.param(0, -2, id="total-negative"),
+        pytest.param(1, 1, id="index-beyond-one"),
     ],
 )
-def test_a_bad_shard_is_a_usage_error(index: int | None, total: int | None, *, has_names: bool) -> None:
+def test_a_bad_shard_is_a_usage_error(index: int | None, total: int | None) -> None:
     with pytest.raises(UsageError) as caught:
-        parse_shard(index, total, has_names=has_names)
+        parse_shard(index, total)
     assert len(str(caught.value).splitlines()) == 1
