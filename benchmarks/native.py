@@ -33,7 +33,7 @@ NOTICED_S = 30.0
 PREPARES = 1
 """The one command in each sandbox that is not the agent's: it lays the workspace out."""
 
-_COUNTED = re.compile(r"(\d+) round trips to the machine, (\d+) of them sandboxes' commands")
+_COUNTED = re.compile(r"(\d+) round trips to the machine \S+, (\d+) of them sandboxes' commands")
 
 
 def main() -> int:

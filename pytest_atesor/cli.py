@@ -75,8 +75,8 @@ def plan_pytest_arguments(  # noqa: PLR0913 - the predecessor's flags, one by on
 ) -> list[str]:
     """Translate ``atesor run`` into pytest's arguments; ``extra`` goes through as it is.
 
-    The workers of the native target are that machine's to count: by default as many as it can hold, and the
-    batch refuses more than it has cores. Raises UsageError for a worker count outside 1 to ``cpus``.
+    The workers of the native target are its machines' to count: by default as many as they can hold, and the
+    batch refuses more than they have cores. Raises UsageError for a worker count outside 1 to ``cpus``.
     """
     is_native = (target or environ.get(_TARGET)) == Target.NATIVE
     arguments = ["-n", _parse_native_workers(workers) if is_native else str(_parse_workers(workers, cpus))]
@@ -111,7 +111,7 @@ def _parse_workers(text: str | None, cpus: int) -> int:
 def _parse_native_workers(text: str | None) -> str:
     if text is not None and not (text.isascii() and text.isdecimal() and 1 <= int(text) <= _MOST_WORKERS):
         raise UsageError(
-            f"bad worker count {text!r} from --workers; it must be from 1 to the core count of the machine"
+            f"bad worker count {text!r} from --workers; it must be from 1 to the core count of the machines"
         )
     return text or "auto"
 
@@ -153,7 +153,7 @@ _atesor.add_command(resources)
 @click.option(
     "--workers",
     metavar="N",
-    help="Parallel workers, from 1 to the CPU count.  [default: that; native: as many as the machine holds]",
+    help="Parallel workers, from 1 to the CPU count.  [default: that; native: as many as its machines hold]",
 )
 @click.option(
     "--platform", metavar="NAME", help="alpine, debian or ubuntu.  [default: ATESOR_PLATFORM, else debian]"

@@ -80,7 +80,7 @@ OPTIONS: Final = (
         name="target",
         metavar="NAME",
         default=Target.QEMU.value,
-        help="Where builds run: qemu (emulated on this machine) or native (a riscv64 machine)",
+        help="Where builds run: qemu (emulated on this machine) or native (riscv64 machines over ssh)",
     ),
     Option(
         name="engine",

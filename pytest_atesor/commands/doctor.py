@@ -23,8 +23,8 @@ _NOT_READY: Final = 1
 @click.command(
     help="""Check the machine that builds run on, and print every problem with the command that mends it.
 
-    Nothing is installed and nothing runs. With --target native the machine of ATESOR_SSH_* (environment
-    or .env) is looked at. Exit code: 0 ready; 1 not ready, or not readable; 2 a bad flag. """,
+    Nothing is installed and nothing runs. With --target native the machines of ATESOR_SSH_* (environment
+    or .env) are looked at. Exit code: 0 ready; 1 not ready, or not readable; 2 a bad flag. """,
 )
 @click.option("--target", metavar="NAME", help="qemu or native.  [default: ATESOR_TARGET, else qemu]")
 @click.option("--engine", metavar="NAME", default="auto", show_default=True, help="For qemu: the engine.")
@@ -51,17 +51,18 @@ def read_environment() -> dict[str, str]:
 
 
 def _check_native(environ: Mapping[str, str]) -> int:
-    from pytest_atesor.sandbox.native.preflight import examine_machine  # noqa: PLC0415 - only for this target
+    from pytest_atesor.sandbox.native.preflight import examine_machines  # noqa: PLC0415 - only for this target
     from pytest_atesor.sandbox.native.probe import format_machine  # noqa: PLC0415 - the same
 
-    found = examine_machine(environ)
-    if found.machine is not None:
-        click.echo(f"machine: {format_machine(found.machine)}")
-        click.echo(f"workers: {found.machine.workers}")
-    for problem in found.problems:
-        click.echo(f"problem: {problem.text}\n    {problem.fix}")
-    if found.problems or found.machine is None:
-        click.echo(f"not ready: {len(found.problems)} problem(s)")
+    survey = examine_machines(environ)
+    for one in survey.machines:
+        click.echo(f"machine: {one.settings.name}: {format_machine(one.machine)}")
+    if survey.machines:
+        click.echo(f"workers: {sum(one.machine.workers for one in survey.machines)}")
+    for problem in survey.problems:
+        click.echo(f"problem: {problem.line}\n    {problem.fix}")
+    if survey.problems or not survey.machines:
+        click.echo(f"not ready: {len(survey.problems)} problem(s)")
         return _NOT_READY
     click.echo("ready")
     return 0

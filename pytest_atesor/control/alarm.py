@@ -1,4 +1,4 @@
-"""Stops a batch that cannot succeed: the circuit breaker, and an engine that answers no more."""
+"""Stops a batch that cannot succeed: the circuit breaker, and engines that answer no more."""
 
 from __future__ import annotations
 
@@ -12,27 +12,40 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pytest_atesor.control.session import BatchSession
+    from pytest_atesor.control.site import Site
     from pytest_atesor.core.attempt import AttemptRecord
-    from pytest_atesor.sandbox.interface import Engine
 
 __all__ = ["Alarm"]
 
 
 class Alarm:
-    """Looks at every final record. ``end_running`` ends what runs, because it cannot come to a good end."""
+    """Looks at every final record of a batch whose slots are on ``sites``.
 
-    def __init__(self, session: BatchSession, engine: Engine | None, end_running: Callable[[], None]) -> None:
+    ``find_site`` tells where a slot is; ``end_running`` ends what runs, because it cannot come to a good end.
+    """
+
+    def __init__(
+        self,
+        session: BatchSession,
+        sites: tuple[Site, ...],
+        find_site: Callable[[str], Site | None],
+        end_running: Callable[[], None],
+    ) -> None:
         self._session = session
-        self._engine = engine
+        self._sites = sites
+        self._find_site = find_site
         self._end_running = end_running
         self._breaker = Breaker()
 
     def case_ended(self, record: AttemptRecord) -> None:
         """Take the final record of a case, and stop the batch when it shows that going on is no use."""
+        site = self._find_site(record.slot)
+        gone = self._ask(site) if site is not None and is_environment(record) else ""
+        if gone and any(other.is_reachable() for other in self._sites if other is not site):
+            return  # the slots of this machine wait for it, and what it did says nothing of the others
         reason = self._breaker.observe(record)
         if self._session.stop_order is not None:
             return
-        gone = self._ask_engine() if is_environment(record) else ""
         if gone:
             self._stop(f"the engine does not answer: {gone}")
             self._end_running()
@@ -43,10 +56,11 @@ class Alarm:
         self._session.stop(reason, Cause.ENVIRONMENT)
         self._session.defects.append(f"the batch was stopped: {reason}; --atesor-no-breaker would go on")
 
-    def _ask_engine(self) -> str:
-        if self._engine is not None:
+    def _ask(self, site: Site) -> str:
+        """Return why the engine does not answer, "" when it does."""
+        if site.engine is not None:
             try:
-                self._engine.probe()
+                site.engine.probe()
             except (SandboxError, SetupError) as error:
                 return str(error)
         return ""

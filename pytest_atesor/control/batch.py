@@ -10,24 +10,23 @@ if TYPE_CHECKING:
     from pytest_atesor.bundle.writer import Bundle
     from pytest_atesor.control.crew import Crew
     from pytest_atesor.control.history import History
+    from pytest_atesor.control.site import Site
     from pytest_atesor.core.clock import Clock
-    from pytest_atesor.sandbox.interface import Engine
 
 __all__ = ["Batch"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """A batch that is ready to run. ``held`` is given back last: the hold on a ``machine`` elsewhere."""
+    """A batch that is ready to run, with its slots on ``sites``; ``held`` is given back last."""
 
     bundle: Bundle
     crew: Crew
     clock: Clock
     workers: int
-    engine: Engine | None
+    sites: tuple[Site, ...]
     history: History
     has_breaker: bool
-    machine: str = ""
     held: ExitStack = field(default_factory=ExitStack)
 
     def close(self) -> None:

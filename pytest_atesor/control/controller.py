@@ -57,8 +57,11 @@ class Controller:
         self._failed_before: dict[str, bool] = {}
         self._reported: set[str] = set()
         self.watch = WorkerWatch(batch.crew.processes)
-        self.session = BatchSession(batch.bundle, self, batch.clock, self.watch)
-        self._alarm = Alarm(self.session, batch.engine, lambda: batch.crew.processes.send(STOP_WORKER))
+        crew = batch.crew
+        self.session = BatchSession(batch.bundle, self, batch.clock, self.watch, crew.can_work)
+        self._alarm = Alarm(
+            self.session, batch.sites, crew.find_site, lambda: crew.processes.send(STOP_WORKER)
+        )
 
     def show(self) -> None:
         """Put the region on the terminal, if nobody else is about to write there."""
@@ -98,9 +101,10 @@ class Controller:
     @pytest.hookimpl
     def pytest_report_header(self) -> list[str]:
         """Say what runs, where, and where its bundle is."""
-        engine = self._batch.engine.name if self._batch.engine is not None else "none"
+        sites = self._batch.sites
+        engine = sites[0].engine.name if sites[0].engine is not None else "none"
         lines = self._live.header(show_path(self._batch.bundle.layout.root), engine)
-        return [*lines, f"machine: {self._batch.machine}"] if self._batch.machine else lines
+        return [*lines, *(f"machine: {one.machine}: {one.description}" for one in sites if one.machine)]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:

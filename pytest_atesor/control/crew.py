@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pytest_atesor.control.signals import ProcessBook
-    from pytest_atesor.sandbox.slots import SlotLease
+    from pytest_atesor.control.site import Berth, Site
+    from pytest_atesor.sandbox.interface import Engine
     from pytest_atesor.work.worker import Orders
 
 __all__ = ["ORDERS_KEY", "Crew"]
@@ -39,20 +40,21 @@ _BOOTSTRAP: Final = "import sys;exec(eval(sys.stdin.readline()))"
 class Crew:
     """Who works in which slot.
 
-    ``orders`` are those of a worker, but for its name and slot. ``clear_slot`` removes what runs in a slot.
+    ``orders`` are those of a worker, but for its name, its slot and what its slot's machine decides.
+    ``clear_slot`` removes what runs in a slot.
     """
 
     def __init__(
         self,
-        leases: list[SlotLease],
+        berths: list[Berth],
         orders: Orders,
         processes: ProcessBook,
-        clear_slot: Callable[[str], None],
+        clear_slot: Callable[[Engine | None, str], None],
     ) -> None:
         self._clear_slot = clear_slot
-        self._free = list(reversed(leases))
-        self._leases = leases
-        self._taken: dict[str, SlotLease] = {}
+        self._free = list(reversed(berths))
+        self._berths = berths
+        self._taken: dict[str, Berth] = {}
         self._gateways: dict[str, Any] = {}
         self._orders = orders
         self.processes = processes
@@ -90,9 +92,27 @@ class Crew:
 
     def give_orders(self, worker: str) -> Orders:
         """Return the orders of a worker, with a slot of its own."""
-        lease = self._free.pop()
-        self._taken[worker] = lease
-        return replace(self._orders, worker=worker, slot=lease.name)
+        berth = self._free.pop()
+        self._taken[worker] = berth
+        site = berth.site
+        return replace(
+            self._orders,
+            worker=worker,
+            slot=berth.lease.name,
+            machine=site.machine,
+            image=site.image,
+            memory_bytes=site.memory_bytes,
+            environment={**self._orders.environment, **site.environment},
+        )
+
+    def can_work(self, worker: str) -> bool:
+        """Say whether the machine of the worker's slot can be reached; nobody else's is asked."""
+        berth = self._taken.get(worker)
+        return berth is None or berth.site.is_reachable()
+
+    def find_site(self, slot: str) -> Site | None:
+        """Return where a slot is, None for one that is not of this batch."""
+        return next((berth.site for berth in self._berths if berth.lease.name == slot), None)
 
     def discharge(self, worker: str, *, has_died: bool) -> None:
         """Take the slot of a worker that ended back; a dead one leaves its sandbox behind, so clear that."""
@@ -101,11 +121,11 @@ class Crew:
             kill_marked_by(pid)
         if has_died:
             self._gateways.pop(worker, None)
-        lease = self._taken.pop(worker, None)
-        if lease is not None:
-            if has_died:
-                self._clear_slot(lease.name)
-            self._free.append(lease)
+        berth = self._taken.pop(worker, None)
+        if berth is not None:
+            if has_died and berth.site.is_reachable():  # else the slot's next case finds it, or a keeper does
+                self._clear_slot(berth.site.engine, berth.lease.name)
+            self._free.append(berth)
 
     def bad_ends(self) -> list[str]:
         """Return, once all workers have ended, which of them said that all was well and then failed."""
@@ -120,8 +140,8 @@ class Crew:
 
     def close(self) -> None:
         """Give all slots back."""
-        for lease in self._leases:
-            lease.release()
+        for berth in self._berths:
+            berth.lease.release()
 
 
 def _start_process(start: Callable[[Any], Any], spec: Any) -> Any:  # noqa: ANN401 - execnet's gateway

@@ -4,8 +4,9 @@ A worker's loop fetches the index of its next item before it runs the current on
 keeps one real item pinned behind each running one. Here each worker's collection ends with a no-op item,
 the fence, and indices go out as pairs ``[case, fence]``: the worker runs the case knowing that the fence is
 next, reports its end, makes the fence current and blocks for one more index. So the best case is chosen
-when a worker is free, and not before. What to choose, and what a lost case means, is the board's business;
-this module only moves indices.
+when a worker is free, and not before. A worker whose machine cannot be reached gets a fence alone, at
+which it rests a little: the end of that is the time to look again. What to choose, and what a lost case
+means, is the board's business; this module only moves indices.
 """
 
 from __future__ import annotations
@@ -47,6 +48,12 @@ class Board(Protocol):
     def has_waiting(self) -> bool:
         """Say whether cases wait that may still start in this run."""
 
+    def can_work(self, node: Node) -> bool:
+        """Say whether a case that this worker gets now would find its machine."""
+
+    def note_rest(self, *, is_all: bool) -> None:
+        """Take note of whether cases wait, none runs, and no worker's machine can be reached."""
+
     def case_sent(self, node: Node, nodeid: str) -> None:
         """Note that a worker got the case."""
 
@@ -65,6 +72,8 @@ class FenceScheduling:
         self._after_event = after_event
         self._indices: dict[Node, dict[str, int] | None] = {}
         self._running: dict[Node, str] = {}
+        self._resting: set[Node] = set()
+        self._fenced: set[Node] = set()
         self._is_selected = False
 
     @property
@@ -100,18 +109,27 @@ class FenceScheduling:
             self._board.set_selection(collection)
 
     def schedule(self) -> None:
-        """Give every idle worker a case, while there are any that may start."""
+        """Give every idle worker whose machine can be reached a case, while there are any that may start."""
         for node, indices in list(self._indices.items()):
-            if indices is None or node in self._running or node.shutting_down:
+            if indices is None or node in self._running or node in self._resting or node.shutting_down:
+                continue
+            if not self._board.can_work(node):
+                self._rest(node, len(indices))
                 continue
             nodeid = self._board.take()
             if nodeid is None:
-                return
+                break
             self._send(node, indices, nodeid)
+        idle = [node for node in self._indices if not node.shutting_down]
+        self._board.note_rest(is_all=bool(idle) and all(node in self._resting for node in idle))
 
     def mark_test_complete(self, node: Node, item_index: int, duration: float = 0) -> None:  # noqa: ARG002 - xdist's signature
-        """Note that an item ended. A fence says nothing; a case frees its worker and perhaps its name."""
+        """Note that an item ended: a case frees its worker and perhaps its name, a fence ends a rest."""
         indices = self._indices.get(node)
+        if node in self._resting:
+            self._resting.discard(node)
+            self.schedule()
+            return
         nodeid = self._running.get(node)
         if indices is None or nodeid is None or item_index == len(indices):
             return
@@ -131,6 +149,7 @@ class FenceScheduling:
     def remove_node(self, node: Node) -> None:
         """Drop a worker that ended. Returns None, "no crashed item": the board reports a lost case itself."""
         self._indices.pop(node, None)
+        self._resting.discard(node)
         nodeid = self._running.pop(node, None)
         if nodeid is not None:
             self._board.case_lost(node, nodeid)
@@ -143,5 +162,17 @@ class FenceScheduling:
             # The channel closed under us; xdist's own "worker down" event is on its way.
             self._board.put_back(nodeid)
             return
+        self._fenced.add(node)
         self._running[node] = nodeid
         self._board.case_sent(node, nodeid)
+
+    def _rest(self, node: Node, fence: int) -> None:
+        """Have an idle worker run one fence, while something waits; another one stays behind it."""
+        if not self._board.has_waiting():
+            return
+        try:
+            node.send_runtest_some([fence] if node in self._fenced else [fence, fence])
+        except OSError:
+            return  # as above
+        self._fenced.add(node)
+        self._resting.add(node)

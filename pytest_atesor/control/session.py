@@ -27,7 +27,7 @@ from pytest_atesor.core.schedule import CaseQueue
 from pytest_atesor.errors import BundleError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pytest_atesor.bundle.writer import Bundle
     from pytest_atesor.control.watch import WorkerWatch
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 __all__ = ["BatchSession", "Observer", "Stop"]
 
 _NEVER_STARTED_LIMIT: Final = 3
+_REST_S: Final = 300.0
+"""How long a batch waits for a machine when none can be reached and nothing runs."""
 
 
 class Observer(Protocol):
@@ -67,14 +69,24 @@ class Stop(NamedTuple):
 class BatchSession:
     """One run over a bundle, from the selection to the exit code. It is the scheduler's board.
 
-    ``watch`` is told what to expect of the workers, and asked why one died.
+    ``watch`` is told what to expect of the workers, and asked why one died. ``can_reach`` says whether the
+    machine that a worker's slot is on can be reached.
     """
 
-    def __init__(self, bundle: Bundle, observer: Observer, clock: Clock, watch: WorkerWatch) -> None:
+    def __init__(
+        self,
+        bundle: Bundle,
+        observer: Observer,
+        clock: Clock,
+        watch: WorkerWatch,
+        can_reach: Callable[[str], bool] = lambda _worker: True,
+    ) -> None:
         self._bundle = bundle
         self._observer = observer
         self._clock = clock
         self._watch = watch
+        self._can_reach = can_reach
+        self._rests_since_s: float | None = None
         self._cases = {f"{bundle.plan.source}::{case.label}": case for case in bundle.plan.cases}
         self._offered = tuple(self._cases)
         self._queue: CaseQueue | None = None
@@ -159,6 +171,22 @@ class BatchSession:
             return False
         return self._queue is None or len(self._queue) > 0
 
+    def can_work(self, node: object) -> bool:
+        """Say whether a case that this worker gets now would find its machine."""
+        return self._can_reach(_name_worker(node))
+
+    def note_rest(self, *, is_all: bool) -> None:
+        """Take note of whether all rest because no machine can be reached; after a while that is the end."""
+        now_s = self._clock.monotonic()
+        if not is_all:
+            self._rests_since_s = None
+            return
+        if self._rests_since_s is None:
+            self._rests_since_s = now_s
+        if now_s - self._rests_since_s > _REST_S and self._stop is None:
+            self.stop(f"no machine could be reached for {_REST_S:.0f} s", Cause.ENVIRONMENT)
+            self.defects.append(f"the batch was stopped: no machine could be reached for {_REST_S:.0f} s")
+
     def case_sent(self, node: object, nodeid: str) -> None:
         """Remember which worker has the case."""
         self._nodes[nodeid] = node
@@ -214,6 +242,7 @@ class BatchSession:
                 attempt_id=begun["attempt_id"],
                 slot=begun["slot"],
                 worker=begun["worker"],
+                machine=begun["machine"],
             )
         )
         self._observer.case_started(case, begun["slot"], begun["attempt_id"])

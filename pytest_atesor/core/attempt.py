@@ -19,7 +19,8 @@ class AttemptRecord:
     ``reason`` is one sanitized line that a person can act on, empty for PASS. ``exit_code`` is the agent's
     own, None when it never ended by itself. ``log`` is relative to the bundle. ``log_dropped_bytes`` counts
     what the output cap cut out. ``leaks`` names processes that outlived the agent and were killed.
-    ``target`` is where it ran, "" in records that are older than the word.
+    ``target`` is where it ran, "" in records that are older than the word; ``machine`` is the name of the
+    machine, "" for this one.
     """
 
     case_id: str
@@ -37,3 +38,4 @@ class AttemptRecord:
     log_dropped_bytes: int
     leaks: tuple[str, ...] = ()
     target: str = ""
+    machine: str = ""

@@ -34,6 +34,7 @@ def dump_attempt(record: AttemptRecord) -> dict[str, Json]:
         "log_dropped_bytes": record.log_dropped_bytes,
         "leaks": list(record.leaks),
         **({"target": record.target} if record.target else {}),
+        **({"machine": record.machine} if record.machine else {}),
     }
 
 
@@ -93,4 +94,5 @@ def _build(value: Mapping[str, Json]) -> AttemptRecord:
         log_dropped_bytes=read_number(value, "log_dropped_bytes"),
         leaks=read_texts(value, "leaks"),
         target=read_text(value, "target") if "target" in value else "",
+        machine=read_text(value, "machine") if "machine" in value else "",
     )

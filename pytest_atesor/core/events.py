@@ -54,13 +54,14 @@ class CasesSelected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptStarted:
-    """A worker took its slot's sandbox for a new attempt."""
+    """A worker took its slot's sandbox for a new attempt; ``machine`` is where that is, "" for this one."""
 
     at: str
     case_id: str
     attempt_id: str
     slot: str
     worker: str
+    machine: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +151,7 @@ def _dump(event: Event) -> dict[str, Json]:
         case AttemptStarted(case_id=case_id, attempt_id=attempt_id):
             body = {"type": "attempt_started", "case_id": case_id, "attempt_id": attempt_id}
             body |= {"slot": event.slot, "worker": event.worker}
+            body |= {"machine": event.machine} if event.machine else {}
         case AttemptEnded():
             body = {"type": "attempt_ended", "adopted": event.adopted, "record": dump_attempt(event.record)}
         case AttemptLost(case_id=case_id, attempt_id=attempt_id):
@@ -200,6 +202,7 @@ def _attempt_started(value: Mapping[str, Json], _where: str) -> Event:
         attempt_id=read_text(value, "attempt_id"),
         slot=read_text(value, "slot"),
         worker=read_text(value, "worker"),
+        machine=read_text(value, "machine") if "machine" in value else "",
     )
 
 

@@ -83,7 +83,7 @@ class Attempt:
     """One attempt in a case's history; ``record`` is None until it ends.
 
     ``adopted`` says that the record was found on disk by a later session, ``lost`` that it only stands in for
-    one that was never written.
+    one that was never written. ``machine`` is where it ran, "" for this one.
     """
 
     case_id: str
@@ -94,6 +94,7 @@ class Attempt:
     record: AttemptRecord | None
     adopted: bool = False
     lost: bool = False
+    machine: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,6 +255,7 @@ class Ledger:
                 worker=event.worker,
                 started_at=event.at,
                 record=None,
+                machine=event.machine,
             )
         self._selected[event.case_id] = None
         self._fresh.discard(event.case_id)
@@ -271,6 +273,7 @@ class Ledger:
             record=record,
             adopted=adopted,
             lost=lost,
+            machine=record.machine,
         )
         self._selected[record.case_id] = None
         self._fresh.discard(record.case_id)
@@ -296,6 +299,7 @@ class Ledger:
                 log_bytes=0,
                 log_dropped_bytes=0,
                 target=self.plan.target.value,
+                machine=started.machine if started else "",
             ),
             lost=True,
         )

@@ -82,8 +82,12 @@ def _recover(
     started: tuple[Event, ...] = ()
     if known is None:
         began = record.started_at if record else at
-        slot = record.slot if record else ""
-        started = (AttemptStarted(at=began, case_id=case_id, attempt_id=attempt_id, slot=slot, worker=""),)
+        slot, machine = (record.slot, record.machine) if record else ("", "")
+        started = (
+            AttemptStarted(
+                at=began, case_id=case_id, attempt_id=attempt_id, slot=slot, worker="", machine=machine
+            ),
+        )
     if record is not None:
         return (*started, AttemptEnded(at=at, record=record, adopted=True))
     lost = AttemptLost(

@@ -80,6 +80,7 @@ def format_attempts(ledger: Ledger, updated_at: str) -> str:
     return format_json({
         "schema_version": "batch_attempts_v1",
         "batch_id": ledger.plan.batch_id,
+        "target": ledger.plan.target.value,
         "updated_at": updated_at,
         "sessions": sessions,
         "attempts": attempts,
@@ -144,6 +145,7 @@ def _dump_attempt(attempt: Attempt, label: str) -> dict[str, Json]:
         "attempt_id": attempt.attempt_id,
         "path": f"cases/{attempt.case_id}/attempts/{attempt.attempt_id}",
         "slot": attempt.slot,
+        "machine": attempt.machine,
         "worker": attempt.worker,
         "adopted": attempt.adopted,
         "started_at": attempt.started_at,

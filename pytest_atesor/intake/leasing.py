@@ -10,14 +10,17 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
+from pytest_atesor.control.site import Berth
 from pytest_atesor.errors import SandboxError
 from pytest_atesor.sandbox.interface import Foreign, Present
 from pytest_atesor.sandbox.slots import claim_name, lease_slot
 from pytest_atesor.work.bench import LEASE_LABEL
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
+    from pytest_atesor.control.site import Site
     from pytest_atesor.core.plan import Platform
     from pytest_atesor.sandbox.interface import Engine
     from pytest_atesor.sandbox.slots import SlotLease
@@ -25,26 +28,31 @@ if TYPE_CHECKING:
 __all__ = ["clear_slot", "lease_slots", "reap_strays"]
 
 
-def lease_slots(state: Path, platform: Platform, engine: Engine | None, count: int) -> list[SlotLease]:
-    """Lease that many slots and empty them. Raises SetupError when there are not so many."""
-    owner = None if engine is None else engine.name
+def lease_slots(state: Path, platform: Platform, sites: Sequence[Site]) -> list[Berth]:
+    """Lease the slots of each site and empty them. Raises SetupError when there are not so many.
 
+    Their numbers are one row over all sites, so that a name means one slot.
+    """
+    berths: list[Berth] = []
+    try:
+        for site in sites:
+            for _ in range(site.slots):
+                first = berths[-1].lease.number + 1 if berths else 1
+                berths.append(Berth(_lease(state, platform, site.engine, first), site))
+                clear_slot(site.engine, berths[-1].lease.name)
+    except BaseException:
+        for berth in berths:
+            berth.lease.release()
+        raise
+    return berths
+
+
+def _lease(state: Path, platform: Platform, engine: Engine | None, first: int) -> SlotLease:
     def is_foreign(name: str) -> bool:
         return engine is not None and isinstance(engine.state(name), Foreign)
 
-    leases: list[SlotLease] = []
-    try:
-        for _ in range(count):
-            first = leases[-1].number + 1 if leases else 1
-            leases.append(
-                lease_slot(state, platform, range(first, 1000), is_foreign=is_foreign, engine=owner)
-            )
-            clear_slot(engine, leases[-1].name)
-    except BaseException:
-        for lease in leases:
-            lease.release()
-        raise
-    return leases
+    owner = None if engine is None else engine.name
+    return lease_slot(state, platform, range(first, 1000), is_foreign=is_foreign, engine=owner)
 
 
 def clear_slot(engine: Engine | None, name: str) -> None:

@@ -1,19 +1,20 @@
-"""The native target's part of the preparation: the machine is checked, held, and put down in the plan."""
+"""The native target's part of the preparation: its machines are checked, held, and put down in the plan."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from pytest_atesor.control.site import Site
 from pytest_atesor.core.limits import share_memory
-from pytest_atesor.core.native import SESSION_VARIABLE
+from pytest_atesor.core.native import MACHINE_VARIABLE, SESSION_VARIABLE
 from pytest_atesor.core.plan import Target
 from pytest_atesor.errors import UsageError
 from pytest_atesor.sandbox.native.hold import NativeHold
 from pytest_atesor.sandbox.native.preflight import read_workers
-from pytest_atesor.sandbox.native.probe import format_machine
+from pytest_atesor.sandbox.native.probe import format_machine, share_workers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from contextlib import ExitStack
     from pathlib import Path
 
@@ -21,27 +22,27 @@ if TYPE_CHECKING:
 
     from pytest_atesor.core.plan import Json, Platform
     from pytest_atesor.options import Options
-    from pytest_atesor.sandbox.interface import Engine
+    from pytest_atesor.sandbox.native.hold import Held
     from pytest_atesor.sandbox.native.probe import Machine
 
-__all__ = ["count_workers_there", "counts_there", "hold_machine", "spread_over_machine"]
+__all__ = ["count_workers_there", "counts_there", "hold_machines", "spread_over_machines"]
 
 _KIB: Final = 1024
 
 
 def counts_there(config: pytest.Config, options: Options) -> bool:
-    """Say whether the number of workers is that machine's to tell."""
+    """Say whether the number of workers is the riscv64 machines' to tell."""
     is_idle = bool(config.option.collectonly) or options.is_plan_only
     return options.target is Target.NATIVE and options.engine != "none" and not is_idle
 
 
 def count_workers_there(options: Options, environ: Mapping[str, str]) -> int:
-    """Return how many workers the machine can have; 1 for one that cannot be read: the preflight says why."""
+    """Return how many workers the machines can have; 1 when one cannot be read: the preflight says why."""
     return read_workers({**options.dotenv, **environ}) or 1
 
 
-def spread_over_machine(config: pytest.Config, options: Options, environ: Mapping[str, str]) -> None:
-    """Have xdist start as many workers as the machine can have, where the user said nothing of workers."""
+def spread_over_machines(config: pytest.Config, options: Options, environ: Mapping[str, str]) -> None:
+    """Have xdist start as many workers as the machines can have, where the user said nothing of workers."""
     given = config.option
     is_free = getattr(given, "numprocesses", 0) is None and given.dist == "no" and not given.tx
     if not is_free or given.usepdb or not counts_there(config, options):
@@ -51,7 +52,7 @@ def spread_over_machine(config: pytest.Config, options: Options, environ: Mappin
         given.numprocesses, given.dist, given.tx = count, "load", ["popen"] * count
 
 
-def hold_machine(  # noqa: PLR0913 - keyword-only facts of one batch
+def hold_machines(  # noqa: PLR0913 - keyword-only facts of one batch
     stack: ExitStack,
     settings: dict[str, Json],
     *,
@@ -61,29 +62,66 @@ def hold_machine(  # noqa: PLR0913 - keyword-only facts of one batch
     environ: Mapping[str, str],
     state: Path,
     say: Callable[[str], None],
-) -> tuple[Engine, dict[str, str]]:
-    """Hold the machine until ``stack`` ends; return its engine and what workers need in their environment.
+) -> tuple[Site, ...]:
+    """Hold the machines until ``stack`` ends; return those that have slots.
 
-    ``settings`` gets what was found. Raises SetupError with all problems of the machine, and UsageError for
-    more workers than it has cores.
+    ``settings`` gets what was found. Raises SetupError with all problems of all machines, and UsageError for
+    more workers than they have cores.
     """
-
-    def accept(machine: Machine) -> None:
-        if workers > machine.cores:
-            raise UsageError(
-                f"bad worker count {workers}; on the native machine it must be from 1 to {machine.cores}, "
-                "the core count of the machine"
-            )
-
     hold = stack.enter_context(
-        NativeHold({**options.dotenv, **environ}, platform, state=state, say=say, accept=accept)
+        NativeHold(
+            {**options.dotenv, **environ},
+            platform,
+            state=state,
+            say=say,
+            share=lambda machines: _share(max(1, workers), machines),
+        )
     )
-    machine, engine = hold.machine, hold.engine
     limits = options.limits
-    memory = limits.memory_bytes or share_memory(machine.memory_kb * _KIB, workers)
-    settings.update(engine="podman", engine_version=machine.podman, image=engine.session.image)
-    settings.update(image_id=engine.session.image_id, machine=format_machine(machine), memory_bytes=memory)
-    settings.update(pids=limits.pids, cpu_weight=limits.cpu_weight)
-    if engine.session.unenforced:
-        say(f"warning: podman cannot enforce there: {', '.join(engine.session.unenforced)}")
-    return engine, {SESSION_VARIABLE: engine.session.directory}
+    sites = tuple(_make_site(one, limits.memory_bytes) for one in hold.held)
+    first = hold.held[0].engine.session
+    settings.update(engine="podman", engine_version=first.podman, image=first.image)
+    settings.update(pids=limits.pids, cpu_weight=limits.cpu_weight, memory_bytes=sites[0].memory_bytes)
+    settings["machines"] = [
+        {
+            "name": one.name,
+            "description": format_machine(one.machine),
+            "slots": one.slots,
+            "memory_bytes": site.memory_bytes,
+            "podman": one.machine.podman,
+            "image_id": one.engine.session.image_id,
+        }
+        for one, site in zip(hold.held, sites, strict=True)
+    ]
+    for one in hold.held:
+        if one.engine.session.unenforced:
+            say(f"warning: podman cannot enforce on {one.name}: {', '.join(one.engine.session.unenforced)}")
+    return sites
+
+
+def _share(workers: int, machines: Sequence[Machine]) -> tuple[int, ...]:
+    cores = sum(machine.cores for machine in machines)
+    if workers > cores:
+        where, whose = (
+            ("the native machine", "of the machine")
+            if len(machines) == 1
+            else ("the native machines", "of all together")
+        )
+        raise UsageError(
+            f"bad worker count {workers}; on {where} it must be from 1 to {cores}, the core count {whose}"
+        )
+    return share_workers(workers, machines)
+
+
+def _make_site(held: Held, memory_bytes: int | None) -> Site:
+    session = held.engine.session
+    return Site(
+        engine=held.engine,
+        slots=held.slots,
+        image=session.image,
+        memory_bytes=memory_bytes or share_memory(held.machine.memory_kb * _KIB, held.slots),
+        machine=held.name,
+        description=f"{format_machine(held.machine)}, {held.slots} slot{'' if held.slots == 1 else 's'}",
+        environment={SESSION_VARIABLE: session.directory, MACHINE_VARIABLE: held.name},
+        is_reachable=lambda: session.is_connected,
+    )

@@ -25,6 +25,7 @@ from pytest_atesor.control.batch import Batch
 from pytest_atesor.control.crew import Crew
 from pytest_atesor.control.history import History
 from pytest_atesor.control.page import PageWriter
+from pytest_atesor.control.site import Site
 from pytest_atesor.core.limits import share_memory
 from pytest_atesor.core.plan import Target
 from pytest_atesor.errors import SetupError, UsageError
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
     from pytest_atesor.core.plan import Json, Plan
     from pytest_atesor.intake.reopening import Reopened
     from pytest_atesor.options import Options, ReopenOptions
-    from pytest_atesor.sandbox.interface import Engine
 
 __all__ = ["LOG_DIRECTORY", "Draft", "count_workers", "make_batch", "make_draft", "write_plan"]
 
@@ -95,9 +95,9 @@ def make_draft(config: pytest.Config, environ: Mapping[str, str]) -> Draft | Non
     )
     _refuse_set_up_only(config)
     if options.target is Target.NATIVE:
-        from pytest_atesor.intake.native import spread_over_machine  # noqa: PLC0415 - only for this target
+        from pytest_atesor.intake.native import spread_over_machines  # noqa: PLC0415 - only for this target
 
-        spread_over_machine(config, options, environ)
+        spread_over_machines(config, options, environ)
     workers = count_workers(config)
     options = settle_output_root(file, options, config.rootpath)
     plan = plan_input(file, (*request.names, *options.only), options, config, workers)
@@ -170,13 +170,12 @@ def _make_batch(
     clock = system_clock()
     state = state_directory(environ)
     settings: dict[str, Json] = dict(draft.plan.settings)
-    engine: Engine | None
-    shared: dict[str, str] = {}
+    sites: tuple[Site, ...]
     if draft.plan.target is Target.NATIVE and draft.options.engine != "none":
-        from pytest_atesor.intake.native import hold_machine  # noqa: PLC0415 - only for this target
+        from pytest_atesor.intake.native import hold_machines  # noqa: PLC0415 - only for this target
 
         state = state / "native"  # nothing of it is shared with emulated batches
-        engine, shared = hold_machine(
+        sites = hold_machines(
             stack,
             settings,
             platform=draft.plan.platform,
@@ -187,16 +186,16 @@ def _make_batch(
             say=_show_progress,
         )
     else:
-        engine = _prepare_engine(draft, state, settings)
+        sites = (_prepare_site(draft, state, settings),)
     history = History(state, draft.plan)
     settings["expected_s"] = cast("Json", history.expect())
     settings["retry_environment"] = draft.options.retry_environment
     for warning in history.warnings:
         _show_progress(warning)
-    slots = max(1, draft.workers)
-    leases = lease_slots(state, draft.plan.platform, engine, slots)
-    for name in reap_strays(engine):
-        _show_progress(f"removed {name}, the sandbox of a batch that was killed")
+    berths = lease_slots(state, draft.plan.platform, sites)
+    for site in sites:
+        for name in reap_strays(site.engine):
+            _show_progress(f"removed {name}, the sandbox of a batch that was killed")
     try:
         bundle = (
             _create_bundle(draft, replace(draft.plan, settings=settings))
@@ -204,8 +203,8 @@ def _make_batch(
             else draft.reopened.bundle
         )
     except BaseException:
-        for lease in leases:
-            lease.release()
+        for berth in berths:
+            berth.lease.release()
         raise
     bundle.add_view(PageWriter(bundle.layout))
     orders = Orders(
@@ -215,26 +214,25 @@ def _make_batch(
         slot="",
         state=str(state),
         log_directory=str(config.rootpath / LOG_DIRECTORY),
-        environment={**draft.options.dotenv, **shared},
+        environment=dict(draft.options.dotenv),
         case_ids=None if draft.reopened is None else [case.case_id for case in draft.plan.cases],
         sandboxed=list(draft.sandboxed),
         engine=str(settings["engine"]),
-        image=str(settings.get("image", "")),
-        memory_bytes=cast("int | None", settings.get("memory_bytes")),
+        image="",
+        memory_bytes=None,
         pids=draft.options.limits.pids,
         cpu_weight=draft.options.limits.cpu_weight,
         retry_environment=draft.options.retry_environment,
     )
-    crew = Crew(leases, orders, processes, partial(clear_slot, engine))
+    crew = Crew(berths, orders, processes, clear_slot)
     return Batch(
         bundle=bundle,
         crew=crew,
         clock=clock,
         workers=draft.workers,
-        engine=engine,
+        sites=sites,
         history=history,
         has_breaker=draft.options.has_breaker,
-        machine=str(settings.get("machine", "")),
     )
 
 
@@ -304,11 +302,12 @@ def _can_run(program: str, rootdir: Path) -> bool:
     return shutil.which(str(rootdir / program) if "/" in program else program) is not None
 
 
-def _prepare_engine(draft: Draft, state: Path, settings: dict[str, Json]) -> Engine | None:
+def _prepare_site(draft: Draft, state: Path, settings: dict[str, Json]) -> Site:
     """Choose and check the engine and make the image, and put down in ``settings`` what was found."""
+    slots = max(1, draft.workers)
     if draft.options.engine == "none":
         settings["engine"] = "none"
-        return None
+        return Site(engine=None, slots=slots)
     from pytest_atesor.sandbox.image import ensure_image  # noqa: PLC0415 - not needed without an engine
     from pytest_atesor.sandbox.preflight import run_preflight  # noqa: PLC0415 - the same
     from pytest_atesor.sandbox.select import select_engine  # noqa: PLC0415 - the same
@@ -324,7 +323,7 @@ def _prepare_engine(draft: Draft, state: Path, settings: dict[str, Json]) -> Eng
     memory = limits.memory_bytes or share_memory(psutil.virtual_memory().total, draft.workers)
     settings.update(engine=engine.name, engine_version=info.version, image=image, memory_bytes=memory)
     settings.update(pids=limits.pids, cpu_weight=limits.cpu_weight)
-    return engine
+    return Site(engine=engine, slots=slots, image=image, memory_bytes=memory)
 
 
 def _show_progress(line: str) -> None:

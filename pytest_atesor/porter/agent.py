@@ -179,6 +179,8 @@ def _finish(settings: Settings, run: "Run", phases: Phases, kept: Path | None) -
             copies = result.copy_artifacts(run.artifacts, kept, directory / "artifacts")
     report = result.Report(
         outcome=run.outcome,
+        target=settings.target,
+        machine=settings.machine,
         source=run.source,
         build_system=run.build_system,
         phases=tuple(phases.done),

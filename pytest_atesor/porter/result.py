@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_atesor.core.plan import Target
 from pytest_atesor.core.text import sanitize, sanitize_line
 from pytest_atesor.porter.phases import Phase
 from pytest_atesor.porter.verdict import Outcome
@@ -38,10 +39,15 @@ _MOST_PARTS = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Everything that ``result.json`` says, and the ``documents`` beside it: file name to text."""
+    """Everything that ``result.json`` says, and the ``documents`` beside it: file name to text.
+
+    ``machine`` is the name of the one that it was built on, "" for this one.
+    """
 
     outcome: Outcome
     source: Mapping[str, str | None]
+    target: Target = Target.QEMU
+    machine: str = ""
     build_system: str | None = None
     phases: Sequence[Phase] = ()
     artifacts: "Sequence[Artifact]" = ()
@@ -62,6 +68,8 @@ def format_result(report: Report) -> str:
         notes.append(f"{len(report.artifacts) - _MOST_LISTED} more artifacts are not listed")
     document = {
         "schema_version": "result_v1",
+        "target": report.target.value,
+        "machine": sanitize_line(report.machine, 300),
         "verdict": outcome.verdict.value if outcome.verdict else None,
         "cause": outcome.cause.value if outcome.cause else None,
         "reason": sanitize_line(outcome.reason, 300),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum, unique
 from pathlib import Path
 
+from pytest_atesor.core.native import MACHINE_VARIABLE
 from pytest_atesor.core.plan import DEFAULT_MAX_ATTEMPTS, Platform, Target
 from pytest_atesor.errors import UsageError
 
@@ -29,7 +30,10 @@ class PackageTesting(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What one run is asked to do. ``kill_at`` is in epoch seconds, None without a deadline."""
+    """What one run is asked to do. ``kill_at`` is in epoch seconds, None without a deadline.
+
+    ``machine`` is the name of the machine that a native batch builds on, "" for this one.
+    """
 
     url: str
     ref: str | None
@@ -46,6 +50,7 @@ class Settings:
     is_accelerated: bool = True
     has_build_network: bool = False
     force: bool = False
+    machine: str = ""
 
 
 def read_settings(
@@ -76,6 +81,7 @@ def read_settings(
         kill_at=_epoch(environ.get("ATESOR_RUN_DEADLINE", "")),
         tests=PackageTesting(given.tests),
         force=given.force,
+        machine=environ.get(MACHINE_VARIABLE, "") if given.target == Target.NATIVE else "",
     )
 
 

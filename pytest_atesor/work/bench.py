@@ -40,6 +40,9 @@ class Bench:
         """Wait until another attempt makes sense; False when it does not."""
         return not stop.level
 
+    def rest(self, stop: StopSignal) -> None:
+        """Pause for a bounded time while there is no use in a next case."""
+
     def clear(self) -> None:
         """Leave nothing running. Raises SandboxError."""
 

@@ -72,7 +72,7 @@ def describe_failure(record: AttemptRecord, log: str, tail: bytes | str = b"") -
     """Return the text of a case that did not pass: verdict, facts, where its log is, the log's last lines."""
     facts = [f"{record.duration_s:.1f} s"]
     if record.slot:
-        facts.append(f"slot {record.slot}")
+        facts.append(f"slot {record.slot} on {record.machine}" if record.machine else f"slot {record.slot}")
     if record.exit_code is not None:
         facts.append(f"exit code {record.exit_code}")
     if record.log_dropped_bytes:
@@ -92,7 +92,7 @@ def list_earlier(record: AttemptRecord, log: str) -> tuple[str, object]:
 
 
 def list_properties(case: Case, record: AttemptRecord | None, log: str) -> list[tuple[str, object]]:
-    """Return the JUnit properties of a case, those that it has: from status and cause to log and target."""
+    """Return the JUnit properties of a case, those that it has: from status and cause to log and machine."""
     url = case.spec.get("url")
     pairs = [("status", record.status.value if record is not None else "SKIPPED")]
     if record is not None and record.cause is not None:
@@ -101,5 +101,5 @@ def list_properties(case: Case, record: AttemptRecord | None, log: str) -> list[
         pairs.append(("url", url))
     if record is not None:
         pairs += [("slot", record.slot), ("attempt", record.attempt_id), ("log", log)]
-        pairs.append(("target", record.target))
+        pairs += [("target", record.target), ("machine", record.machine)]
     return [(name, value) for name, value in pairs if value]

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["NativeBench"]
 
 _PREPARE_S: Final = 60.0
+_REST_S: Final = 2.0
 _POLL_S: Final = 0.2
 
 
@@ -40,22 +41,34 @@ class NativeBench(SandboxBench):
         give_up = time.monotonic() + _PREPARE_S
         while not self._session.is_connected:
             if time.monotonic() > give_up:
-                raise SandboxError("native: there is no connection to the machine; check that it is up")
+                raise SandboxError(
+                    f"native: there is no connection to the machine {self._session.host}; check that it is up"
+                )
             time.sleep(_POLL_S)
         self._losses = self._session.losses
         super().prepare()
 
     def recover(self, stop: StopSignal) -> bool:
         """Wait until the connection stands again, for a bounded time."""
-        give_up = time.monotonic() + self.patience_s
-        while not self._session.is_connected:
-            if stop.level or time.monotonic() > give_up:
-                return False
-            select.select([stop.fileno(TERMINATE)], [], [], _POLL_S)
-        return super().recover(stop)
+        return self._await_connection(stop, self.patience_s) and super().recover(stop)
+
+    def rest(self, stop: StopSignal) -> None:
+        """Wait a little for a lost connection: the controller gives no case to this slot meanwhile."""
+        self._await_connection(stop, _REST_S)
 
     def examine(self, directory: Path) -> Evidence:
         """Take a connection that was lost meanwhile for the reason, else ask the engine and the sandbox."""
         if self._session.losses != self._losses:
-            return Evidence(engine_error="the connection to the machine was lost", state=SandboxState.ABSENT)
+            return Evidence(
+                engine_error=f"the connection to the machine {self._session.host} was lost",
+                state=SandboxState.ABSENT,
+            )
         return super().examine(directory)
+
+    def _await_connection(self, stop: StopSignal, patience_s: float) -> bool:
+        give_up = time.monotonic() + patience_s
+        while not self._session.is_connected:
+            if stop.level or time.monotonic() > give_up:
+                return False
+            select.select([stop.fileno(TERMINATE)], [], [], _POLL_S)
+        return True

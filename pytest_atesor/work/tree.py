@@ -86,10 +86,11 @@ class WorkerHooks:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
-        """Skip the fence, and everything once the batch stops, without a report."""
-        if isinstance(item, FenceItem) or self._worker.stop.level:
+        """Rest at the fence, and skip everything once the batch stops, without a report."""
+        if isinstance(item, FenceItem):
+            self._worker.rest()
             return True
-        return None
+        return True if self._worker.stop.level else None
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(

@@ -64,8 +64,9 @@ class Orders:
     ``plan`` is the path of the frozen plan, ``slot`` the leased container name, ``environment`` what
     ``.env`` adds to the agents' environment, ``log_directory`` where the log links go. ``case_ids`` are the
     cases of this session, None for all of the plan. Cases of the kinds in ``sandboxed`` run in a sandbox of
-    ``engine`` made from ``image``, with those limits. ``retry_environment`` is how often an attempt that
-    failed for the environment's sake is made again.
+    ``engine`` made from ``image``, with those limits; ``machine`` is the name of the machine it is on, "" for
+    this one. ``retry_environment`` is how often an attempt that failed for the environment's sake is made
+    again.
     """
 
     plan: str
@@ -83,6 +84,7 @@ class Orders:
     pids: int
     cpu_weight: int
     retry_environment: int
+    machine: str = ""
 
     def dump(self) -> dict[str, object]:
         """Return the orders as builtins."""
@@ -127,6 +129,10 @@ class Worker:
         self._started_at = ""
         self._notes: tuple[str, ...] = ()
 
+    def rest(self) -> None:
+        """Pause a little while cases could not run here, if that is so."""
+        self._bench.rest(self.stop)
+
     def begin(self, case: Case) -> dict[str, str]:
         """Create the attempt's directory and its log link.
 
@@ -147,6 +153,7 @@ class Worker:
             "attempt_id": attempt.attempt_id,
             "slot": self._orders.slot,
             "worker": self._orders.worker,
+            "machine": self._orders.machine,
             "started_at": self._started_at,
         }
 
@@ -284,6 +291,7 @@ class Worker:
             log_dropped_bytes=end.log_dropped_bytes,
             leaks=end.leaks,
             target=self.plan.target.value,
+            machine=self._orders.machine,
         )
 
 

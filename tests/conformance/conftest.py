@@ -81,7 +81,8 @@ def open_native(place: Path) -> Iterator[Workbench]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", environ["PATH"])  # it may have a client of its own
         with NativeHold(environ, Platform.DEBIAN, state=place / "state", say=print) as hold:
-            bench = NativeWorkbench(hold.engine, hold.engine.session.image, place / "state")
+            engine = hold.held[0].engine
+            bench = NativeWorkbench(engine, engine.session.image, place / "state")
             yield bench
             bench.remove_all()
 

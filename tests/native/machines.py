@@ -8,7 +8,7 @@ import os
 import shutil
 from pathlib import Path
 
-from ssh_server import SSHD, make_server
+from ssh_server import SSHD, Server, make_server
 
 from pytest_atesor.core.plan import Platform
 from pytest_atesor.sandbox.engines.podman import PodmanEngine
@@ -23,7 +23,7 @@ def find_machine(place: Path) -> dict[str, str]:
     """Return the environment in which a native batch finds the machine."""
     given = {name: value for name, value in os.environ.items() if name.startswith(OWN)}
     if NAMED == "here":
-        return _find_here(place, given)
+        return make_here(place)[1]
     config = Path(NAMED).absolute() / "ssh_config"
     if not config.is_file():
         return {"ATESOR_SSH_HOST": NAMED, **given}
@@ -40,10 +40,12 @@ def find_machine(place: Path) -> dict[str, str]:
     }
 
 
-def _find_here(place: Path, given: dict[str, str]) -> dict[str, str]:
+def make_here(place: Path) -> tuple[Server, dict[str, str]]:
+    """Return an ssh server on this machine, and the environment in which batches find it."""
     assert SSHD is not None, "sshd is not installed; apt-get install openssh-server"
+    given = {name: value for name, value in os.environ.items() if name.startswith(OWN)}
     server = make_server(place)
     image = ensure_image(PodmanEngine(), Platform.DEBIAN, state=state_directory(os.environ), progress=print)
     settings = {name: value for name, value in server.environ.items() if name.startswith("ATESOR_")}
     path = f"{server.programs}:{os.environ['PATH']}"
-    return {"ATESOR_NATIVE_IMAGE": image, **settings, **given, "PATH": path}
+    return server, {"ATESOR_NATIVE_IMAGE": image, **settings, **given, "PATH": path}

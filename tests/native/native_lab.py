@@ -5,6 +5,8 @@ import os
 import platform
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -59,8 +61,9 @@ class NativeLab(Lab):
         return log.exists() and b"\nis-building" in log.read_bytes()
 
     def there(self, script: str) -> str:
-        """Run a shell script on the machine and return what it prints."""
-        argv = ["ssh", "-o", "BatchMode=yes", self.machine["ATESOR_SSH_HOST"], script]
+        """Run a shell script on the machine, the last of several, and return what it prints."""
+        host = self.machine["ATESOR_SSH_HOST"].replace(",", " ").split()[-1]
+        argv = ["ssh", "-o", "BatchMode=yes", host, script]
         path = self.machine.get("PATH", os.environ["PATH"])
         done = subprocess.run(
             argv, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=True, timeout=300
@@ -94,3 +97,22 @@ class NativeLab(Lab):
             except psutil.Error:
                 continue
         return found
+
+
+def await_that(is_true: Callable[[], bool]) -> None:
+    give_up = time.monotonic() + PATIENCE_S
+    while not is_true():
+        assert time.monotonic() < give_up, "the event never came"
+        time.sleep(0.2)
+
+
+def clients(batch: "subprocess.Popen[str]", word: str) -> list[psutil.Process]:
+    """Return the batch's ssh clients with that word in their command line."""
+    found = []
+    for one in psutil.Process(batch.pid).children(recursive=True):
+        try:
+            if one.name() == "ssh" and any(word in part for part in one.cmdline()):
+                found.append(one)
+        except psutil.Error:
+            continue
+    return found

@@ -23,6 +23,14 @@ class Server:
         """The directory of the client, to stand first on PATH."""
         return self.directory / "bin"
 
+    def refuse(self, host: str) -> None:
+        """Have no connection to that host come about until it is taken back."""
+        (self.directory / f"refused-{host}").touch()
+
+    def take_back(self, host: str) -> None:
+        """Let that host be reached again."""
+        (self.directory / f"refused-{host}").unlink()
+
     def servers_of(self, client: "subprocess.Popen[bytes] | psutil.Process") -> list[psutil.Process]:
         """Return the server's processes that serve that client."""
         return [one for one in psutil.Process(client.pid).children(recursive=True) if "sshd" in one.name()]
@@ -55,10 +63,17 @@ def make_server(place: Path) -> Server:
         "#!/bin/sh\n"
         f"exec {shutil.which('ssh')} -F none -o UserKnownHostsFile='{directory}/known_hosts' "
         f"-o GlobalKnownHostsFile=none -o IdentityFile='{directory}/key' "
-        f'-o ProxyCommand="{SSHD} -i -f {directory}/sshd_config -E {directory}/log" "$@"\n',
+        f'-o ProxyCommand="{directory}/connect %n" "$@"\n',
         encoding="utf-8",
     )
-    client.chmod(0o755)
+    connect = directory / "connect"
+    connect.write_text(
+        f'#!/bin/sh\n[ ! -e "{directory}/refused-$1" ] || exit 1\n'
+        f"exec {SSHD} -i -f {directory}/sshd_config -E {directory}/log\n",
+        encoding="utf-8",
+    )
+    for program in (client, connect):
+        program.chmod(0o755)
     environ = {
         "ATESOR_SSH_HOST": "board",
         "ATESOR_REMOTE_WORKDIR": str(place / "work"),

@@ -2,12 +2,11 @@
 
 import json
 import signal
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-import psutil
 import pytest
+from native_lab import await_that, clients
 
 if TYPE_CHECKING:
     import subprocess
@@ -30,25 +29,6 @@ def building(native_lab: "NativeLab", request: pytest.FixtureRequest) -> Iterato
     if process.poll() is None:
         process.kill()
         process.communicate()
-
-
-def await_that(is_true: Callable[[], bool]) -> None:
-    give_up = time.monotonic() + PATIENCE_S
-    while not is_true():
-        assert time.monotonic() < give_up, "the event never came"
-        time.sleep(0.2)
-
-
-def clients(batch: "subprocess.Popen[str]", word: str) -> list[psutil.Process]:
-    """Return the batch's ssh clients with that word in their command line."""
-    found = []
-    for one in psutil.Process(batch.pid).children(recursive=True):
-        try:
-            if one.name() == "ssh" and any(word in part for part in one.cmdline()):
-                found.append(one)
-        except psutil.Error:
-            continue
-    return found
 
 
 def attempts(lab: "NativeLab") -> list[tuple[Any, Any]]:

@@ -8,6 +8,7 @@ has() { command -v "$1" >/dev/null 2>&1 && say "has_$1" 1; }
 say probe 1
 say architecture "$(uname -m)"
 say kernel "$(uname -r)"
+say boot "$(cat /proc/sys/kernel/random/boot_id 2>/dev/null)"
 say home "$(readlink -f "$HOME")"
 say user "$(id -un)"
 say uid "$(id -u)"

@@ -16,11 +16,10 @@ from typing import IO, Final
 
 from pytest_atesor.core.text import sanitize_line
 from pytest_atesor.errors import SandboxError, SetupError
-from pytest_atesor.sandbox.native.settings import Fields, NativeSettings, format_ssh_config
+from pytest_atesor.sandbox.native.settings import FIELD_ALIAS, Fields, NativeSettings, format_ssh_config
 
 __all__ = [
     "COMMAND",
-    "FIELD_ALIAS",
     "SSH_FAILED",
     "Connection",
     "cache_directory",
@@ -29,9 +28,6 @@ __all__ = [
     "make_connection",
     "read_script",
 ]
-
-FIELD_ALIAS: Final = "atesor-native"
-"""The host's name in the private configuration; it is what process lists show in place of the address."""
 
 SSH_FAILED: Final = 255
 """The exit code of ssh itself when there is no connection."""
@@ -146,10 +142,8 @@ def make_connection(settings: NativeSettings, directory: Path) -> Connection:
 
     Raises SetupError when that cannot be written.
     """
-    if settings.alias is not None:
-        return Connection(host=settings.alias)
-    assert settings.fields is not None  # noqa: S101 - one of the two, by construction
-    return Connection(host=FIELD_ALIAS, config=_write_config(settings.fields, directory))
+    config = None if settings.fields is None else _write_config(settings.fields, directory)
+    return Connection(host=settings.name, config=config)
 
 
 def cache_directory(environ: Mapping[str, str]) -> Path:

@@ -1,15 +1,15 @@
-"""A batch's hold on the riscv64 machine, from the preflight to the last container's end.
+"""A batch's hold on its riscv64 machines, from the preflight to the last container's end.
 
-Whoever starts a native batch enters the hold; its engine serves the controller. Workers and agents make
-their own engine from the session's directory.
+Whoever starts a native batch enters the hold; its engines serve the controller. Workers and agents make
+their own engine from the directory of their machine's session.
 """
 
 import getpass
 import platform as host_platform
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -20,19 +20,34 @@ from pytest_atesor.sandbox.engines.podman import decide_unenforced, plan_ulimits
 from pytest_atesor.sandbox.image import ensure_image
 from pytest_atesor.sandbox.native.engine import NativeEngine
 from pytest_atesor.sandbox.native.link import Link
-from pytest_atesor.sandbox.native.preflight import require_machine
+from pytest_atesor.sandbox.native.preflight import Found, require_machines
 from pytest_atesor.sandbox.native.probe import Machine, format_machine
 from pytest_atesor.sandbox.native.session import Session, make_directory, make_owner, read_session
 
-__all__ = ["NativeHold", "native_engine", "native_state"]
+__all__ = ["Held", "NativeHold", "native_engine", "native_state"]
 
 _UNLIMITED: Final = 1 << 20
 
 
-class NativeHold:
-    """The machine while a batch runs; a context manager, whose end removes the batch's sandboxes there.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """A machine that a batch holds: what the preflight found, podman there, how many slots it has."""
 
-    ``say`` gets one line per event; ``accept`` may refuse the machine before anything is done there.
+    name: str
+    machine: Machine
+    engine: NativeEngine
+    slots: int
+
+
+def _share_alike(machines: Sequence[Machine]) -> tuple[int, ...]:
+    return tuple(machine.workers for machine in machines)
+
+
+class NativeHold:
+    """The machines while a batch runs; a context manager, whose end removes the batch's sandboxes there.
+
+    ``say`` gets one line per event. ``share`` says how many slots each machine gets, by default as many as it
+    can hold, and may refuse them before anything is done there; a machine without one is left alone.
     """
 
     def __init__(
@@ -42,19 +57,19 @@ class NativeHold:
         *,
         state: Path,
         say: Callable[[str], None],
-        accept: Callable[[Machine], None] = lambda _machine: None,
+        share: Callable[[Sequence[Machine]], Sequence[int]] = _share_alike,
     ) -> None:
         self._environ = environ
         self._platform = platform
         self._state = state
         self._say = say
-        self._accept = accept
+        self._share = share
         self._stack = ExitStack()
-        self._opened: tuple[Machine, NativeEngine] | None = None
+        self.held: tuple[Held, ...] = ()
 
     def __enter__(self) -> Self:
         try:
-            self._opened = self._open()
+            self.held = self._open()
         except BaseException:
             self._stack.close()
             raise
@@ -66,28 +81,18 @@ class NativeHold:
         self.close()
 
     def close(self) -> None:
-        """Let go of the machine; the second time does nothing."""
+        """Let go of the machines; the second time does nothing."""
         self._stack.close()
 
-    @property
-    def machine(self) -> Machine:
-        """What the preflight found."""
-        return self._require()[0]
+    def _open(self) -> tuple[Held, ...]:
+        found = require_machines(self._environ)
+        for one in found:
+            self._say(f"machine: {one.settings.name}: {format_machine(one.machine)}")
+        shares = self._share([one.machine for one in found])
+        return tuple(self._take(one, slots) for one, slots in zip(found, shares, strict=True) if slots)
 
-    @property
-    def engine(self) -> NativeEngine:
-        """Podman there."""
-        return self._require()[1]
-
-    def _require(self) -> tuple[Machine, NativeEngine]:
-        if self._opened is None:
-            raise RuntimeError("the hold was not entered")
-        return self._opened
-
-    def _open(self) -> tuple[Machine, NativeEngine]:
-        settings, connection, machine = require_machine(self._environ)
-        self._say(f"machine: {format_machine(machine)}")
-        self._accept(machine)
+    def _take(self, found: Found, slots: int) -> Held:
+        settings, connection, machine = found
         directory = self._stack.enter_context(make_directory(self._environ))
         session = Session(
             directory=str(directory),
@@ -110,10 +115,11 @@ class NativeHold:
         session.write()
         self._stack.callback(
             lambda: self._say(
-                f"{session.trips} round trips to the machine, {session.commands} of them sandboxes' commands"
+                f"{session.trips} round trips to the machine {session.host}, "
+                f"{session.commands} of them sandboxes' commands"
             )
         )
-        return machine, NativeEngine(session)
+        return Held(name=settings.name, machine=machine, engine=NativeEngine(session), slots=slots)
 
 
 def native_engine(directory: str) -> NativeEngine:
@@ -133,7 +139,7 @@ def _with_image(session: Session, platform: Platform, state: Path, say: Callable
     found = engine.image_id(image)
     if found is None:
         raise SetupError(
-            f"the machine has no image {image!r}, from ATESOR_NATIVE_IMAGE; "
+            f"the machine {session.host} has no image {image!r}, from ATESOR_NATIVE_IMAGE; "
             f"load it there (podman load) or name one that podman images shows"
         )
     return replace(session, image=image, image_id=found)

@@ -108,12 +108,18 @@ class Link:
             if self._process is not None:
                 self._mark(connected=False)
                 self._on_loss()
-                self._say(f"the connection to {self.connection.host} is lost; connecting again")
+                self._say(
+                    f"the connection to {self.connection.host} is lost: its slots wait; connecting again"
+                )
                 _end(self._process)
                 self._process = None
             else:
                 ready, _, _ = select.select([self._closing], [], [], self._pace.again_s)
                 if ready:
+                    self._say(
+                        f"{self.connection.host} cannot be reached at the end; "
+                        "what this batch has left there ends by itself"
+                    )
                     return
             with contextlib.suppress(SandboxError, SetupError):
                 self._process = self._connect()

@@ -1,11 +1,11 @@
 """What a machine says of itself in one call, and what of it keeps it from being a native target. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from pytest_atesor.core.text import sanitize_line
-from pytest_atesor.sandbox.native.settings import NativeSettings
+from pytest_atesor.sandbox.native.settings import DEFAULT_WORKDIR, NativeSettings
 
 __all__ = [
     "PROBE",
@@ -14,9 +14,11 @@ __all__ = [
     "Problem",
     "decide_workers",
     "find_problems",
+    "find_twins",
     "format_machine",
     "parse_machine",
     "parse_size",
+    "share_workers",
 ]
 
 _GB: Final = 1_000_000_000
@@ -37,10 +39,19 @@ SIZE: Final = "nproc; sed -n 's/^MemTotal: *\\([0-9]*\\) kB$/\\1/p' /proc/meminf
 
 
 class Problem(NamedTuple):
-    """Something that keeps the machine from being a target, and the command that mends it."""
+    """Something that keeps a machine from being a target, and the command that mends it.
+
+    ``machine`` is its name; without one, it is this machine or the settings.
+    """
 
     text: str
     fix: str
+    machine: str = ""
+
+    @property
+    def line(self) -> str:
+        """What is wrong, and where."""
+        return f"{self.machine}: {self.text}" if self.machine else self.text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +81,33 @@ def decide_workers(cores: int, memory_kb: int) -> int:
     # Firmware and kernel keep some megabytes for themselves: 16 GiB are sold, 15.6 are seen.
     gib = round(memory_kb / _GIB_KB)
     return max(1, min(cores, gib // _MEMORY_PER_WORKER_GIB))
+
+
+def share_workers(count: int, machines: Sequence[Machine]) -> tuple[int, ...]:
+    """Return how many of ``count`` workers each machine gets: up to what it holds, then up to its cores.
+
+    The next one goes where the least part of the room is taken. More than all cores together go nowhere.
+    """
+    shares = [0] * len(machines)
+    for rooms in ([one.workers for one in machines], [one.cores for one in machines]):
+        while sum(shares) < min(count, sum(rooms)):
+            free = [index for index, room in enumerate(rooms) if shares[index] < room]
+            shares[min(free, key=lambda index: (shares[index] + 1) / rooms[index])] += 1
+    return tuple(shares)
+
+
+def find_twins(machines: Sequence[tuple[str, Machine]]) -> tuple[Problem, ...]:
+    """Return a problem for each machine that has two names: its slots would count twice."""
+    first: dict[str, str] = {}
+    twins = []
+    for name, machine in machines:
+        boot = machine.facts.get("boot", "")
+        if boot and boot in first:
+            twins.append(
+                Problem(f"it is the same machine as {first[boot]}", "name it once in ATESOR_SSH_HOST", name)
+            )
+        first.setdefault(boot, name)
+    return tuple(twins)
 
 
 def parse_size(text: str) -> int | None:
@@ -123,7 +161,7 @@ def find_problems(machine: Machine, settings: NativeSettings, *, now_s: float) -
     return (
         *_machine_problems(machine, settings, now_s),
         *_podman_problems(machine, settings),
-        *_place_problems(machine),
+        *_place_problems(machine, settings),
     )
 
 
@@ -187,18 +225,18 @@ def _podman_problems(machine: Machine, settings: NativeSettings) -> Iterable[Pro
         yield Problem("podman runs as root there", "name an ordinary user: export ATESOR_SSH_USER=NAME")
 
 
-def _place_problems(machine: Machine) -> Iterable[Problem]:
+def _place_problems(machine: Machine, settings: NativeSettings) -> Iterable[Problem]:
     facts = machine.facts
     home, work = machine.home, machine.work
     if not work or "is_writable" not in facts:
         yield Problem(
-            f"the work directory {work or 'that is set'} cannot be made or written there",
-            "export ATESOR_REMOTE_WORKDIR=~/pytest-atesor",
+            f"the work directory {work or settings.workdir} cannot be made or written there",
+            f"export ATESOR_REMOTE_WORKDIR={DEFAULT_WORKDIR}",
         )
     elif home == work or home.startswith(f"{work.rstrip('/')}/") or f"{work}/".startswith(f"{home}/.ssh/"):
         yield Problem(
             f"the work directory {work} is the home itself, a parent of it or inside ~/.ssh",
-            "export ATESOR_REMOTE_WORKDIR=~/pytest-atesor",
+            f"export ATESOR_REMOTE_WORKDIR={DEFAULT_WORKDIR}",
         )
     shared = facts.get("work_device") == facts.get("store_device") and "store_device" in facts
     needed = 2 * _EACH_BYTES if shared else _EACH_BYTES

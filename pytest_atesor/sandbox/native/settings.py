@@ -1,11 +1,11 @@
-"""Which riscv64 machine is meant and how ssh reaches it: read from the environment, checked, never guessed.
+"""Which riscv64 machines are meant and how ssh reaches them: read from the environment and checked.
 
 Pure: nothing here looks at the disk or the network.
 """
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -14,6 +14,7 @@ from pytest_atesor.errors import SetupError
 __all__ = [
     "ALLOWANCES",
     "DEFAULT_WORKDIR",
+    "FIELD_ALIAS",
     "Fields",
     "NativeSettings",
     "format_ssh_config",
@@ -23,8 +24,12 @@ __all__ = [
 DEFAULT_WORKDIR: Final = "pytest-atesor"
 """The work directory on the machine, below the user's home there."""
 
-ALLOWANCES: Final = ("virtual", "architecture", "root")
-"""What ATESOR_NATIVE_ALLOW may let pass in tests: a virtual machine, another architecture, root's podman."""
+FIELD_ALIAS: Final = "atesor-native"
+"""The host's name in the private configuration; it is what process lists show in place of the address."""
+
+ALLOWANCES: Final = ("virtual", "architecture", "root", "twice")
+"""What ATESOR_NATIVE_ALLOW may let pass in tests: a virtual machine, another architecture, root's podman, one
+machine under two names."""
 
 _PREFIX: Final = "ATESOR_SSH_"
 _ALIAS: Final = "ATESOR_SSH_HOST"
@@ -48,7 +53,7 @@ class Fields:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NativeSettings:
-    """The machine: an ``alias`` of the user's ssh configuration, or ``fields`` for a private one.
+    """One machine: an ``alias`` of the user's ssh configuration, or ``fields`` for a private one.
 
     ``workdir`` is absolute or counts from the home there. ``image`` is an image that stands there already and
     is used as it is, None to have one built. ``allowed`` are the preflight's checks that are waived.
@@ -60,9 +65,17 @@ class NativeSettings:
     image: str | None = None
     allowed: frozenset[str] = frozenset()
 
+    @property
+    def name(self) -> str:
+        """What the machine is called in lines, records and reports."""
+        return self.alias or FIELD_ALIAS
 
-def parse_settings(environ: Mapping[str, str]) -> NativeSettings:
-    """Return the settings. Raises SetupError for unknown keys, mixed modes and bad values."""
+
+def parse_settings(environ: Mapping[str, str]) -> tuple[NativeSettings, ...]:
+    """Return the settings of each machine: several aliases name several, fields describe one.
+
+    Raises SetupError for unknown keys, mixed modes and bad values.
+    """
     given = {name: value for name, value in environ.items() if name.startswith(_PREFIX) and value}
     known = (_ALIAS, *_FIELDS)
     unknown = sorted(name for name in environ if name.startswith(_PREFIX) and name not in known)
@@ -76,13 +89,16 @@ def parse_settings(environ: Mapping[str, str]) -> NativeSettings:
             f"the target native needs a riscv64 machine; set {_ALIAS} to a host of your ssh configuration, "
             "or ATESOR_SSH_HOSTNAME"
         )
-    return NativeSettings(
-        alias=_parse_alias(given[_ALIAS]) if _ALIAS in given else None,
+    shared = NativeSettings(
+        alias=None,
         fields=_parse_fields(given) if fields else None,
         workdir=_parse_workdir(environ.get("ATESOR_REMOTE_WORKDIR", "")),
         image=_parse_image(environ.get("ATESOR_NATIVE_IMAGE", "")),
         allowed=_parse_allowed(environ.get("ATESOR_NATIVE_ALLOW", "")),
     )
+    if fields:
+        return (shared,)
+    return tuple(replace(shared, alias=alias) for alias in _parse_aliases(given[_ALIAS]))
 
 
 def format_ssh_config(fields: Fields, alias: str) -> str:
@@ -101,14 +117,14 @@ def _escape(text: str) -> str:
     return text.replace("%", "%%")
 
 
-def _parse_alias(text: str) -> str:
-    if "," in text or " " in text.strip():
-        raise SetupError(
-            f"{_ALIAS}={text[:80]!r} names several machines, which this version cannot use; name one"
-        )
-    if not _ALIAS_TEXT.fullmatch(text):
-        raise SetupError(f"{_ALIAS}={text[:80]!r} is no host; use an alias of your ssh configuration")
-    return text
+def _parse_aliases(text: str) -> tuple[str, ...]:
+    aliases = tuple(text.replace(",", " ").split())
+    for alias in aliases or (text,):
+        if not _ALIAS_TEXT.fullmatch(alias):
+            raise SetupError(f"{_ALIAS}={alias[:80]!r} is no host; use an alias of your ssh configuration")
+        if aliases.count(alias) > 1:
+            raise SetupError(f"{_ALIAS}={text[:80]!r} names {alias} twice; name each machine once")
+    return aliases
 
 
 def _parse_fields(given: Mapping[str, str]) -> Fields:

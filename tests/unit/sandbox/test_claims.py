@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from sandbox_fakes import FakeEngine
 
+from pytest_atesor.control.site import Site
 from pytest_atesor.core.plan import Platform
 from pytest_atesor.intake.leasing import lease_slots, reap_strays
 from pytest_atesor.sandbox.interface import LABEL, Foreign, Present
@@ -81,8 +82,16 @@ def test_leased_slots_are_emptied(tmp_path: Path, engine: FakeEngine) -> None:
     engine.containers["atesor-ai-sandbox-debian-w2"] = Foreign()
     # the fake's remove() fails where nothing stands, so the third slot needs something to remove
     engine.containers["atesor-ai-sandbox-debian-w3"] = made_by_a_batch("atesor-ai-sandbox-debian-w3")
-    leases = lease_slots(tmp_path, Platform.DEBIAN, engine, 2)
-    assert [lease.number for lease in leases] == [1, 3]
+    berths = lease_slots(tmp_path, Platform.DEBIAN, [Site(engine=engine, slots=2)])
+    assert [berth.lease.number for berth in berths] == [1, 3]
     assert set(engine.containers) == {"atesor-ai-sandbox-debian-w2"}
-    for lease in leases:
-        lease.release()
+    for berth in berths:
+        berth.lease.release()
+
+
+def test_slots_of_several_machines_are_one_row_of_numbers(tmp_path: Path) -> None:
+    sites = [Site(engine=None, slots=slots, machine=name) for name, slots in (("a", 2), ("b", 1))]
+    berths = lease_slots(tmp_path, Platform.DEBIAN, sites)
+    assert [(berth.lease.number, berth.site.machine) for berth in berths] == [(1, "a"), (2, "a"), (3, "b")]
+    for berth in berths:
+        berth.lease.release()

@@ -47,11 +47,16 @@ class Notebook:
 
 @dataclass
 class Books:
-    """A session, its bundle, and what its observer learned. Node ids are packages/smoke.json::LABEL."""
+    """A session, its bundle, and what its observer learned. Node ids are packages/smoke.json::LABEL.
+
+    ``now_s`` holds the clock's seconds, ``unreachable`` the workers whose machine cannot be reached.
+    """
 
     session: BatchSession
     bundle: Bundle
     notebook: Notebook
+    now_s: list[float]
+    unreachable: set[str]
 
     def begin(self, label: str, attempt_id: str = "001") -> None:
         """Tell the session that a worker began an attempt."""
@@ -59,6 +64,7 @@ class Books:
             "attempt_id": attempt_id,
             "slot": "base-w1",
             "worker": "gw0",
+            "machine": "board",
             "started_at": "2026-01-02T03:04:06Z",
         }
         self.session.attempt_began(nodeid(label), begun)
@@ -77,11 +83,17 @@ def nodeid(label: str) -> str:
 def books_of(tmp_path: Path, make_plan: PlanFactory) -> Callable[..., Books]:
     """A session over a new bundle with one case per label."""
 
+    now_s = [0.0]
+    unreachable: set[str] = set()
+
     def make(*labels: str) -> Books:
-        clock = Clock(monotonic=lambda: 0.0, now=lambda: "2026-01-02T03:04:05.000Z")
+        clock = Clock(monotonic=lambda: now_s[0], now=lambda: "2026-01-02T03:04:05.000Z")
         holder = Holder(host="laptop", pid=4711, started_at="2026-01-02T03:04:05Z")
         bundle = Bundle.create(tmp_path / "runs", make_plan(*labels), holder=holder, clock=clock)
         notebook = Notebook()
-        return Books(BatchSession(bundle, notebook, clock, WorkerWatch(ProcessBook())), bundle, notebook)
+        session = BatchSession(
+            bundle, notebook, clock, WorkerWatch(ProcessBook()), lambda worker: worker not in unreachable
+        )
+        return Books(session, bundle, notebook, now_s, unreachable)
 
     return make

@@ -18,6 +18,8 @@ class Books(Protocol):
     session: BatchSession
     bundle: Bundle
     notebook: Any
+    now_s: list[float]
+    unreachable: set[str]
 
     def begin(self, label: str, attempt_id: str = "001") -> None: ...
 
@@ -220,3 +222,35 @@ def test_an_empty_selection_is_a_bad_flag(books_of: BooksFactory) -> None:
 def test_a_stranger_in_the_selection_is_loud(books_of: BooksFactory) -> None:
     with pytest.raises(KeyError):
         books_of("a").session.set_selection(["tests/test_other.py::test_it"])
+
+
+def test_a_lost_attempt_names_the_machine_it_ran_on(books_of: BooksFactory) -> None:
+    books = books_of("a")
+    start(books, "a")
+    books.begin("a")
+    books.session.case_lost("gw0", nodeid("a"))
+    (lost,) = books.notebook.lost
+    assert (lost.machine, lost.target) == ("board", "qemu")
+    assert books.journal()[1]["machine"] == "board"
+
+
+def test_a_worker_whose_machine_cannot_be_reached_cannot_work(books_of: BooksFactory) -> None:
+    books = books_of("a")
+    books.unreachable.add("gw0")
+    assert not books.session.can_work("gw0")
+    assert books.session.can_work("gw1")
+
+
+def test_a_batch_waits_for_its_machines_but_not_for_ever(books_of: BooksFactory) -> None:
+    books = books_of("a")
+    books.session.set_selection([nodeid("a")])
+    for now_s, is_all in ((0, True), (299, True), (299.5, False), (400, True), (699, True)):
+        books.now_s[0] = now_s
+        books.session.note_rest(is_all=is_all)
+        assert books.session.stop_order is None
+    books.now_s[0] = 701
+    books.session.note_rest(is_all=True)
+    assert books.session.stop_order is not None
+    assert books.session.stop_order.cause is Cause.ENVIRONMENT
+    assert not books.session.has_waiting()
+    assert books.session.defects == ["the batch was stopped: no machine could be reached for 300 s"]

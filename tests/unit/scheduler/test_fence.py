@@ -37,6 +37,14 @@ class Board:
     is_stopping: bool = False
     selection: tuple[str, ...] | None = None
     log: list[str] = field(default_factory=list)
+    cut_off: list[str] = field(default_factory=list)
+    all_rest: list[bool] = field(default_factory=list)
+
+    def can_work(self, node: Node) -> bool:
+        return node.name not in self.cut_off  # type: ignore[attr-defined]  # our own Worker
+
+    def note_rest(self, *, is_all: bool) -> None:
+        self.all_rest.append(is_all)
 
     def set_selection(self, nodeids: Sequence[str]) -> None:
         assert self.selection is None
@@ -199,3 +207,41 @@ def test_in_any_order_of_ends_every_case_runs_once_and_one_at_a_time(
         ran.append(item)
         scheduler.mark_test_complete(worker, item)
     assert sorted(ran) == list(range(count))
+
+
+def test_a_worker_whose_machine_is_cut_off_rests_at_the_fence_and_the_others_do_the_rest(
+    scheduler: FenceScheduling, board: Board
+) -> None:
+    one, two = Worker("one"), Worker("two")
+    board.cut_off.append("one")
+    bring_up(scheduler, one, two)
+    assert (list(one.queue), list(two.queue)) == ([FENCE, FENCE], [0, FENCE])
+    assert not board.all_rest[-1]
+    one.queue.popleft()
+    scheduler.mark_test_complete(one, FENCE)
+    assert list(one.queue) == [FENCE, FENCE]  # one of them was there
+    for index in range(len(CASES)):
+        two.queue.clear()
+        scheduler.mark_test_complete(two, index)
+    assert not one.shutting_down
+    assert scheduler.tests_finished
+    assert board.log.count("two got d") == 1
+    one.queue.popleft()
+    scheduler.mark_test_complete(one, FENCE)
+    assert list(one.queue) == [FENCE]  # nothing waits, so there is nothing to rest for
+
+
+def test_a_worker_whose_machine_is_back_gets_the_next_case(scheduler: FenceScheduling, board: Board) -> None:
+    one = Worker("one")
+    bring_up(scheduler, one)
+    one.queue.popleft()
+    board.cut_off.append("one")
+    scheduler.mark_test_complete(one, 0)
+    assert list(one.queue) == [FENCE, FENCE]
+    assert board.all_rest[-1]
+    assert not scheduler.tests_finished
+    board.cut_off.clear()
+    one.queue.popleft()
+    scheduler.mark_test_complete(one, FENCE)
+    assert list(one.queue) == [FENCE, 1, FENCE]
+    assert not board.all_rest[-1]

@@ -50,7 +50,7 @@ def test_fields_reach_the_machine_through_a_private_file(tmp_path: Path) -> None
         "ATESOR_SSH_USER": "someone",
         "XDG_CACHE_HOME": str(tmp_path),
     }
-    connection = make_connection(parse_settings(environ), cache_directory(environ))
+    connection = make_connection(parse_settings(environ)[0], cache_directory(environ))
     assert connection.config is not None
     assert stat.S_IMODE(connection.config.stat().st_mode) == 0o600
     assert stat.S_IMODE(connection.config.parent.stat().st_mode) == 0o700
@@ -63,7 +63,8 @@ def test_fields_reach_the_machine_through_a_private_file(tmp_path: Path) -> None
 
 def test_two_machines_have_two_files(tmp_path: Path) -> None:
     files = {
-        make_connection(parse_settings({"ATESOR_SSH_HOSTNAME": name}), tmp_path).config for name in ("a", "b")
+        make_connection(parse_settings({"ATESOR_SSH_HOSTNAME": name})[0], tmp_path).config
+        for name in ("a", "b")
     }
     assert len(files) == 2
 

@@ -18,7 +18,7 @@ from pytest_atesor.sandbox.image import ensure_image
 from pytest_atesor.sandbox.interface import Absent, ExecSpec, Present
 from pytest_atesor.sandbox.native.engine import NativeEngine
 from pytest_atesor.sandbox.native.files import MirroredSandbox
-from pytest_atesor.sandbox.native.hold import NativeHold
+from pytest_atesor.sandbox.native.hold import Held, NativeHold
 from pytest_atesor.sandbox.sandbox import Limits, open_sandbox
 from pytest_atesor.sandbox.slots import state_directory
 from pytest_atesor.work.bench import LEASE_LABEL
@@ -34,15 +34,22 @@ MOST_TRIPS = 6
 
 
 @pytest.fixture
-def hold(server: "Server", tmp_path: Path) -> Iterator[NativeHold]:
+def holding(server: "Server", tmp_path: Path) -> Iterator[NativeHold]:
     try:
         PodmanEngine().probe()
     except SetupError as error:
         pytest.skip(f"no podman here: {error}")
     image = ensure_image(PodmanEngine(), Platform.DEBIAN, state=state_directory(os.environ), progress=print)
     environ = {**server.environ, "ATESOR_NATIVE_IMAGE": image}
-    with NativeHold(environ, Platform.DEBIAN, state=tmp_path / "state", say=print) as held:
-        yield held
+    with NativeHold(environ, Platform.DEBIAN, state=tmp_path / "state", say=print) as holding:
+        yield holding
+
+
+@pytest.fixture
+def hold(holding: NativeHold) -> Held:
+    """The only machine of the hold."""
+    (held,) = holding.held
+    return held
 
 
 def open_there(engine: NativeEngine, state: Path) -> MirroredSandbox:
@@ -60,7 +67,7 @@ def run(sandbox: MirroredSandbox, script: str, timeout_s: float = 60.0) -> tuple
     return done.exit_code, done.tail.decode()
 
 
-def test_a_case_needs_few_round_trips_and_its_files_come_and_go(hold: NativeHold, tmp_path: Path) -> None:
+def test_a_case_needs_few_round_trips_and_its_files_come_and_go(hold: Held, tmp_path: Path) -> None:
     engine = hold.engine
     engine.remove(NAME)
     open_there(engine, tmp_path)  # the first case of a slot makes its place there
@@ -84,7 +91,7 @@ def test_a_case_needs_few_round_trips_and_its_files_come_and_go(hold: NativeHold
     assert [one.name for one in workspace.iterdir()] == ["cache"]
 
 
-def test_the_network_changes_with_the_next_command(hold: NativeHold, tmp_path: Path) -> None:
+def test_the_network_changes_with_the_next_command(hold: Held, tmp_path: Path) -> None:
     sandbox = open_there(hold.engine, tmp_path)
     if "network" in hold.engine.session.unenforced:
         pytest.skip("podman cannot cut the network here")
@@ -99,7 +106,7 @@ def test_the_network_changes_with_the_next_command(hold: NativeHold, tmp_path: P
     assert run(sandbox, routes)[1] != "0\n"
 
 
-def test_no_command_runs_where_the_network_could_not_be_cut(hold: NativeHold, tmp_path: Path) -> None:
+def test_no_command_runs_where_the_network_could_not_be_cut(hold: Held, tmp_path: Path) -> None:
     sandbox = open_there(hold.engine, tmp_path)
     hold.engine.remove(NAME)
     for _ in range(2):
@@ -108,15 +115,13 @@ def test_no_command_runs_where_the_network_could_not_be_cut(hold: NativeHold, tm
             run(sandbox, "echo ran")
 
 
-def test_sshs_own_exit_code_is_never_a_commands(hold: NativeHold, tmp_path: Path) -> None:
+def test_sshs_own_exit_code_is_never_a_commands(hold: Held, tmp_path: Path) -> None:
     sandbox = open_there(hold.engine, tmp_path)
     assert run(sandbox, "exit 255") == (254, "")
     assert run(sandbox, "exit 7") == (7, "")
 
 
-def test_a_lost_connection_is_the_sandboxs_failure_and_nothing_stays(
-    hold: NativeHold, tmp_path: Path
-) -> None:
+def test_a_lost_connection_is_the_sandboxs_failure_and_nothing_stays(hold: Held, tmp_path: Path) -> None:
     engine = hold.engine
     sandbox = open_there(engine, tmp_path)
     client = next(one for one in psutil.Process().children() if "ControlMaster=yes" in one.cmdline())
@@ -133,12 +138,12 @@ def test_a_lost_connection_is_the_sandboxs_failure_and_nothing_stays(
 
 
 def test_the_end_of_the_hold_removes_what_the_batch_left(
-    server: "Server", hold: NativeHold, tmp_path: Path
+    server: "Server", holding: NativeHold, hold: Held, tmp_path: Path
 ) -> None:
     open_there(hold.engine, tmp_path)
     there = f"{NAME}.{hold.engine.session.owner}"
     assert isinstance(hold.engine.state(NAME), Present)
     assert NAME in hold.engine.list_sandboxes()
-    hold.close()
+    holding.close()
     assert PodmanEngine().state(there) == Absent()
     assert shutil.which("ssh") == str(server.directory / "bin/ssh")

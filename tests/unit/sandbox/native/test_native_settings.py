@@ -12,9 +12,20 @@ from pytest_atesor.sandbox.native.settings import (
 
 
 def test_an_alias_is_enough() -> None:
-    assert parse_settings({"ATESOR_SSH_HOST": "board", "HOME": "/root"}) == NativeSettings(
-        alias="board", fields=None, workdir="pytest-atesor"
+    assert parse_settings({"ATESOR_SSH_HOST": "board", "HOME": "/root"}) == (
+        NativeSettings(alias="board", fields=None, workdir="pytest-atesor"),
     )
+
+
+@pytest.mark.parametrize(
+    "text", ["a,b.example", "a b.example", " a ,\tb.example,"], ids=["commas", "spaces", "both"]
+)
+def test_several_aliases_are_several_machines_with_the_same_settings(text: str) -> None:
+    machines = parse_settings({"ATESOR_SSH_HOST": text, "ATESOR_REMOTE_WORKDIR": "~/x"})
+    assert machines == tuple(
+        NativeSettings(alias=alias, fields=None, workdir="x") for alias in ("a", "b.example")
+    )
+    assert [one.name for one in machines] == ["a", "b.example"]
 
 
 def test_fields_describe_a_machine() -> None:
@@ -24,14 +35,16 @@ def test_fields_describe_a_machine() -> None:
         "ATESOR_SSH_USER": "me",
         "ATESOR_SSH_IDENTITY_FILE": "~/.ssh/board key",
     }
-    assert parse_settings(environ).fields == Fields(
+    (machine,) = parse_settings(environ)
+    assert machine.name == "atesor-native"
+    assert machine.fields == Fields(
         hostname="192.0.2.7", port=2222, user="me", identity_file="~/.ssh/board key"
     )
 
 
 def test_an_empty_value_counts_as_unset() -> None:
     environ = {"ATESOR_SSH_HOST": "board", "ATESOR_SSH_PORT": ""}
-    assert parse_settings(environ).fields is None
+    assert parse_settings(environ)[0].fields is None
 
 
 @pytest.mark.parametrize(
@@ -53,7 +66,10 @@ def test_an_empty_value_counts_as_unset() -> None:
             id="unknown empty key",
         ),
         pytest.param({"ATESOR_SSH_HOST": "-oProxyCommand=x"}, "is no host", id="option as alias"),
-        pytest.param({"ATESOR_SSH_HOST": "a,b"}, "several machines", id="several"),
+        pytest.param({"ATESOR_SSH_HOST": "a,-b"}, "'-b' is no host", id="option among aliases"),
+        pytest.param({"ATESOR_SSH_HOST": " , "}, "is no host", id="no alias"),
+        pytest.param({"ATESOR_SSH_HOST": "a,b a"}, "names a twice", id="twice"),
+        pytest.param({"ATESOR_SSH_HOSTNAME": "a,b"}, "is no host name", id="several fields"),
         pytest.param({"ATESOR_SSH_HOSTNAME": "a\nProxyCommand x"}, "is no host name", id="line in hostname"),
         pytest.param({"ATESOR_SSH_HOSTNAME": "-x"}, "is no host name", id="option as hostname"),
         pytest.param(
@@ -90,7 +106,7 @@ def test_a_work_directory_that_could_do_harm_is_refused(value: str) -> None:
     ids=["tilde", "absolute", "relative"],
 )
 def test_a_work_directory_counts_from_the_home_there(value: str, path: str) -> None:
-    assert parse_settings({"ATESOR_SSH_HOST": "b", "ATESOR_REMOTE_WORKDIR": value}).workdir == path
+    assert parse_settings({"ATESOR_SSH_HOST": "b", "ATESOR_REMOTE_WORKDIR": value})[0].workdir == path
 
 
 def test_the_private_configuration_comes_before_the_users_own() -> None:

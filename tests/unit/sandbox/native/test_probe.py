@@ -2,7 +2,14 @@
 
 import pytest
 
-from pytest_atesor.sandbox.native.probe import Machine, find_problems, format_machine, parse_machine
+from pytest_atesor.sandbox.native.probe import (
+    Machine,
+    find_problems,
+    find_twins,
+    format_machine,
+    parse_machine,
+    share_workers,
+)
 from pytest_atesor.sandbox.native.settings import NativeSettings
 
 NOW = 1_800_000_000
@@ -138,3 +145,19 @@ def test_a_quarter_of_a_gigabyte_does_not_cost_a_worker() -> None:
 
 def test_what_the_machine_says_reaches_no_terminal_raw() -> None:
     assert "\x1b" not in format_machine(machine(model="\x1b[2Jevil"))
+
+
+def test_machines_share_the_workers_by_what_they_hold_and_then_by_their_cores() -> None:
+    large = machine(cores="8", memory_kb=str(16 * 1024**2))  # holds 4
+    small = machine(cores="4", memory_kb=str(8 * 1024**2))  # holds 2
+    shares = {count: share_workers(count, (large, small)) for count in (1, 2, 3, 6, 7, 9, 12)}
+    assert shares == {1: (1, 0), 2: (2, 0), 3: (2, 1), 6: (4, 2), 7: (5, 2), 9: (6, 3), 12: (8, 4)}
+    assert share_workers(4, (small, small)) == (2, 2)
+    assert share_workers(1, (small,)) == (1,)
+
+
+def test_one_machine_with_two_names_is_found_by_its_boot() -> None:
+    one, other = machine(boot="1-1"), machine(boot="2-2")
+    assert find_twins([("a", one), ("b", other), ("c", machine()), ("d", machine())]) == ()
+    (problem,) = find_twins([("a", one), ("b", other), ("c", one)])
+    assert problem.line == "c: it is the same machine as a"
