@@ -75,6 +75,7 @@ def make_record(
         log=f"cases/{case_id}/attempts/001/run.log",
         log_bytes=1,
         log_dropped_bytes=0,
+        machine="board" if slot == "base-w2" else "",
     )
 
 

@@ -11,7 +11,7 @@ from pytest_atesor.core.excerpt import Excerpt
 from pytest_atesor.core.ledger import fold_events
 from pytest_atesor.core.outcome import Cause, Status
 from pytest_atesor.reports.html.page import format_page
-from tests.browser.pages import AT, NEEDS_BROWSER, make_plan, make_record, visit
+from tests.browser.pages import AT, NEEDS_BROWSER, format_every_outcome, make_plan, make_record, visit
 
 pytestmark = NEEDS_BROWSER
 MARKUP = "</script><img src=x onerror='document.title=1'>"
@@ -45,6 +45,13 @@ def test_markup_of_strangers_is_shown_and_never_runs(browser: Any, page: str) ->
     assert browser.find_elements("css selector", "img") == []
     assert browser.title == "batch · atesor"
     assert browser.get_log("browser") == []
+
+
+def test_an_attempt_on_another_machine_names_it(browser: Any, serve: Callable[[str], str]) -> None:
+    visit(browser, f"{serve(format_every_outcome())}#case=c1")
+    assert "base-w2 · on board ·" in browser.find_element("css selector", "dialog").text
+    visit(browser, f"{serve(format_every_outcome())}#case=c0")
+    assert " · on " not in browser.find_element("css selector", "dialog").text
 
 
 def test_search_sort_and_filter_are_kept_in_the_address(browser: Any, page: str) -> None:

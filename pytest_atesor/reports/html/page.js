@@ -337,7 +337,7 @@ function showDetail() {
     const entry = make("p");
     const base = `cases/${item.id}/attempts/${attempt.id}`;
     entry.append(make("b", `${attempt.id} `), make("span", attempt.status || "running", `status ${attempt.cause === "environment" ? "environment" : attempt.status || "running"}`),
-      isolated("span", ` ${[attempt.cause, seconds(attempt.duration), attempt.slot, attempt.started_at, attempt.exit_code === null ? "" : `exit code ${attempt.exit_code}`].filter((x) => x).join(" · ")} `),
+      isolated("span", ` ${[attempt.cause, seconds(attempt.duration), attempt.slot, attempt.machine ? `on ${attempt.machine}` : "", attempt.started_at, attempt.exit_code === null ? "" : `exit code ${attempt.exit_code}`].filter((x) => x).join(" · ")} `),
       link(`${base}/run.log`, "log"), make("span", " "), link(`${base}/`, "files"));
     body.append(entry);
   }

@@ -158,6 +158,7 @@ def _describe_attempt(attempt: Attempt) -> Json:
     return {
         "id": attempt.attempt_id,
         "slot": attempt.slot,
+        "machine": attempt.machine,
         "started_at": attempt.started_at,
         "ended_at": record.ended_at if record else None,
         "status": record.status.value if record else "",

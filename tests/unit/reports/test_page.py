@@ -1,6 +1,7 @@
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -61,6 +62,22 @@ def test_native_tools_stand_on_the_page_once_however_many_sandboxes_had_them(led
         "gron": 0,
         "disk": None,
     }
+
+
+def test_attempts_name_the_machine_that_they_ran_on(
+    make_plan: Callable[..., Plan], make_record: Callable[..., AttemptRecord]
+) -> None:
+    there = replace(make_record("a"), machine="board")
+    events: list[Event] = [
+        CasesSelected(at=AT, case_ids=("a", "b")),
+        AttemptEnded(at=AT, record=there),
+        AttemptStarted(at=AT, case_id="b", attempt_id="001", slot="base-w2", worker="gw1", machine="other"),
+    ]
+    page = format_page(fold_events(make_plan("a", "b"), events), {}, AT)
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    assert found is not None
+    cases = json.loads(found.group(1))["cases"]
+    assert [case["attempts"][0]["machine"] for case in cases] == ["board", "other"]
 
 
 def test_the_page_asks_for_nothing_outside_itself(ledger: Ledger) -> None:
