@@ -4,12 +4,12 @@ These are strangers' files: no link is followed, no pipe is opened, sizes are bo
 """
 
 import os
-import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from pytest_atesor.bundle.layout import BundleLayout
+from pytest_atesor.bundle.strangers import open_strangers_file
 from pytest_atesor.bundle.views import read_evidence
 from pytest_atesor.core.attempt import AttemptRecord
 from pytest_atesor.core.excerpt import Excerpt, plan_tails
@@ -17,6 +17,7 @@ from pytest_atesor.core.ledger import Ledger
 from pytest_atesor.core.plan import Json
 from pytest_atesor.core.summary import describe_outcome
 from pytest_atesor.core.text import sanitize, sanitize_line
+from pytest_atesor.errors import BadInputError
 
 __all__ = ["Excerpts"]
 
@@ -66,17 +67,13 @@ class Excerpts:
 def _read_tail(path: Path, characters: int) -> str:
     if not characters:
         return ""
+    size = characters * _READ_FACTOR
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
+        with open_strangers_file(path) as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - size))
+            text = sanitize(file.read(size)).strip("\n")
+    except (BadInputError, OSError):
         return ""
-    with os.fdopen(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            return ""
-        size = characters * _READ_FACTOR
-        file.seek(max(0, status.st_size - size))
-        text = sanitize(file.read(size)).strip("\n")
     if len(text) <= characters:
         return text
     tail = text[-characters:]

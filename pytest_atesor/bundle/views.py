@@ -1,13 +1,13 @@
 """The derived files of a bundle on disk: rebuilt from the ledger, replaced atomically, not too often."""
 
 import os
-import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
 from pytest_atesor.bundle.files import write_atomic
 from pytest_atesor.bundle.layout import AttemptLayout, BundleLayout
+from pytest_atesor.bundle.strangers import open_strangers_file
 from pytest_atesor.core.attempt import AttemptRecord
 from pytest_atesor.core.attempt_json import dump_attempt
 from pytest_atesor.core.jsontext import parse_json
@@ -100,16 +100,10 @@ def read_evidence(attempt: AttemptLayout, record: AttemptRecord) -> dict[str, Js
 
 def _read_object(path: Path) -> dict[str, Json]:
     try:
-        # A stranger's file: no link is followed out of the bundle, and no pipe or huge file is read.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return {}
-    with os.fdopen(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST_EVIDENCE_BYTES:
-            return {}
-        try:
+        with open_strangers_file(path) as file:
+            if os.fstat(file.fileno()).st_size > _LARGEST_EVIDENCE_BYTES:
+                return {}
             value = parse_json(file.read(), str(path))
-        except (BadInputError, OSError):
-            return {}
+    except (BadInputError, OSError):
+        return {}
     return value if isinstance(value, dict) else {}

@@ -9,6 +9,8 @@ HOSTILE = {
     "log becomes a link": 'ln -sf "$PWD/secret" "$A/run.log"; exit 1',
     "directory removed": 'rm -r "$A"; exit 0',
     "directory becomes a link": 'rm -r "$A"; mkdir -p elsewhere; ln -s "$PWD/elsewhere" "$A"; exit 0',
+    "log becomes a directory": 'rm "$A/run.log"; mkdir "$A/run.log"; exit 1',
+    "result becomes a directory": 'mkdir "$A/result.json" "$A/metrics.json"; exit 1',
     "record becomes a directory": 'mkdir -p "$A/attempt.json/x"; exit 0',
 }
 

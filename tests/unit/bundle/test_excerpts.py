@@ -42,3 +42,14 @@ def test_native_tools_of_a_result_are_one_bounded_line(
     assert line.startswith(shown)
     assert len(line) <= 4000
     assert bool(line) == bool(shown)
+
+
+def test_a_log_that_is_a_directory_has_no_tail(
+    layout: BundleLayout, make_plan: Callable[..., Plan], make_record: Callable[..., AttemptRecord]
+) -> None:
+    record = make_record("zlib")
+    layout.attempt(record.case_id, record.attempt_id).log.mkdir(parents=True)
+    ledger = fold_events(
+        make_plan("zlib"), [CasesSelected(at=AT, case_ids=("zlib",)), AttemptEnded(at=AT, record=record)]
+    )
+    assert Excerpts(layout).read(ledger)["zlib"].tail == ""
