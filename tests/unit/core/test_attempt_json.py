@@ -1,5 +1,6 @@
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -20,6 +21,13 @@ def test_a_record_reads_back_equal_and_fits_its_schema(
     record = make_record("zlib", status, cause, reason="it's “broken”\u2028")
     assert parse_attempt(format_attempt(record).encode(), "attempt.json") == record
     check_schema(dump_attempt(record), "attempt_v1", "attempt.json")
+
+
+def test_a_record_of_another_machine_names_it_and_other_records_do_not(make_record: RecordFactory) -> None:
+    there = replace(make_record("zlib"), target="native", machine="board")
+    assert parse_attempt(format_attempt(there), "attempt.json") == there
+    check_schema(dump_attempt(there), "attempt_v1", "attempt.json")
+    assert "machine" not in dump_attempt(make_record("zlib"))
 
 
 def test_a_newer_record_is_read_as_far_as_it_is_known(make_record: RecordFactory) -> None:

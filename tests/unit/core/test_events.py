@@ -27,6 +27,7 @@ EVENTS: list[Event] = [
     BatchStarted(at=AT, host="laptop", pid=7, version="0.1.0", workers=4),
     CasesSelected(at=AT, case_ids=("zlib", "gron")),
     AttemptStarted(at=AT, case_id="zlib", attempt_id="001", slot="base-w1", worker="gw0"),
+    AttemptStarted(at=AT, case_id="zlib", attempt_id="002", slot="w1", worker="gw0", machine="board"),
     AttemptLost(at=AT, case_id="zlib", attempt_id="001", cause=Cause.AGENT, reason="worker gw0 died"),
     CasesSkipped(at=AT, case_ids=("gron",), reason="stopped", cause=Cause.INTERRUPTED),
     CasesSkipped(at=AT, case_ids=(), reason="nothing to do", cause=None),

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -80,6 +81,12 @@ def test_attempts_that_the_journal_never_saw_are_found(ledger: Ledger, make_reco
         ("AttemptStarted", "002"),
         ("AttemptLost", "002"),
     ]
+
+
+def test_an_attempt_that_is_found_keeps_its_machine(ledger: Ledger, make_record: RecordFactory) -> None:
+    record = replace(make_record("waiting"), machine="board")
+    recover(ledger, {"waiting": {"001": record}})
+    assert [attempt.machine for attempt in ledger.attempts("waiting")] == ["board"]
 
 
 def test_a_record_on_disk_outranks_a_loss_in_the_journal(ledger: Ledger, make_record: RecordFactory) -> None:

@@ -39,10 +39,19 @@ def ledger(make_plan: PlanFactory, make_record: RecordFactory) -> Ledger:
             ),
             AttemptStarted(at=AT, case_id="zlib", attempt_id="002", slot="base-w1", worker="gw0"),
             AttemptEnded(at=AT, record=make_record("zlib", attempt_id="002")),
-            AttemptStarted(at=AT, case_id="gron", attempt_id="001", slot="base-w2", worker="gw1"),
+            AttemptStarted(
+                at=AT, case_id="gron", attempt_id="001", slot="base-w2", worker="gw1", machine="board"
+            ),
             CasesSkipped(at=AT, case_ids=("anew",), reason="stopped", cause=Cause.INTERRUPTED),
         ],
     )
+
+
+def test_attempts_name_target_and_machine(ledger: Ledger) -> None:
+    view = json.loads(format_attempts(ledger, AT))
+    check_schema(view, "batch_attempts_v1", "batch_attempts.json")
+    assert view["target"] == "qemu"
+    assert [attempt["machine"] for attempt in view["attempts"]] == ["", "", "board"]
 
 
 def test_results_have_the_current_outcome_of_every_case_and_the_sums(ledger: Ledger) -> None:

@@ -56,6 +56,8 @@ def test_a_result_is_valid_against_the_schema() -> None:
     report = Report(
         outcome=_VERIFIED,
         source=_SOURCE,
+        target=Target.NATIVE,
+        machine="board",
         build_system="make",
         phases=(Phase(name="fetch", duration_s=0.5, status="ok"),),
         artifacts=(_artifact("build/x/tool"),),
@@ -82,6 +84,7 @@ def test_a_result_is_valid_against_the_schema() -> None:
         "exit_code": 0,
         "said": "x 1",
     }
+    assert (document["target"], document["machine"]) == ("native", "board")
     assert document["native_tools"] == {"make": "4.4.1-2"}
     assert document["package_tests"] == {
         "status": "failed",
