@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from pytest_atesor.bundle.attempts import read_attempt
+from pytest_atesor.bundle.attempts import list_attempts, read_attempt
 from pytest_atesor.core.events import (
     AttemptEnded,
     AttemptLost,
@@ -327,12 +327,11 @@ class BatchSession:
     def _discover(self, case: Case, worker: str) -> None:
         """Take note of attempts that began on disk and whose news died with the worker."""
         known = {attempt.attempt_id for attempt in self._bundle.ledger.attempts(case.case_id)}
-        parent = self._bundle.layout.case(case.case_id) / "attempts"
         try:
-            found = {entry.name for entry in parent.iterdir() if entry.name.isdecimal()}
-        except OSError:
+            found = list_attempts(self._bundle.layout, case.case_id)
+        except BundleError:
             return
-        for attempt_id in sorted(found - known):
+        for attempt_id in (one for one in found if one not in known):
             self._record(
                 AttemptStarted(
                     at=self._clock.now(), case_id=case.case_id, attempt_id=attempt_id, slot="", worker=worker

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import cast
 
 from pytest_atesor.core.attempt import AttemptRecord
-from pytest_atesor.core.fields import read_number, read_text, read_texts
+from pytest_atesor.core.fields import read_attempt_id, read_number, read_text, read_texts
 from pytest_atesor.core.jsontext import format_json, parse_json
 from pytest_atesor.core.outcome import Cause, Status
 from pytest_atesor.core.plan import Json
@@ -44,7 +44,7 @@ def load_attempt(value: Json, where: str) -> AttemptRecord:
     try:
         # A batch has thousands: the schema only speaks when something is wrong.
         return _build(cast("Mapping[str, Json]", value))
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         if newer:
             raise BundleError(
                 f"{where} was written by a newer version and cannot be read ({error}); update"
@@ -80,7 +80,7 @@ def _build(value: Mapping[str, Json]) -> AttemptRecord:
         raise TypeError("duration_s is no duration")
     return AttemptRecord(
         case_id=read_text(value, "case_id"),
-        attempt_id=read_text(value, "attempt_id"),
+        attempt_id=read_attempt_id(value),
         status=Status(read_text(value, "status")),
         cause=None if value["cause"] is None else Cause(read_text(value, "cause")),
         reason=read_text(value, "reason"),

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, assert_never, cast
 
 from pytest_atesor.core.attempt import AttemptRecord
 from pytest_atesor.core.attempt_json import dump_attempt, load_attempt
-from pytest_atesor.core.fields import read_number, read_text, read_texts
+from pytest_atesor.core.fields import read_attempt_id, read_number, read_text, read_texts
 from pytest_atesor.core.jsontext import format_json_line, parse_json, show_value
 from pytest_atesor.core.outcome import Cause
 from pytest_atesor.core.plan import Json
@@ -179,7 +179,7 @@ def _load(value: Mapping[str, Json], number: int, where: str, *, newer: bool) ->
         )
     try:
         return load(value, where)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         if newer:
             return None
         raise BundleError(f"{where} is no event: {error}") from None
@@ -199,7 +199,7 @@ def _attempt_started(value: Mapping[str, Json], _where: str) -> Event:
     return AttemptStarted(
         at=read_text(value, "at"),
         case_id=read_text(value, "case_id"),
-        attempt_id=read_text(value, "attempt_id"),
+        attempt_id=read_attempt_id(value),
         slot=read_text(value, "slot"),
         worker=read_text(value, "worker"),
         machine=read_text(value, "machine") if "machine" in value else "",
@@ -215,7 +215,7 @@ def _attempt_lost(value: Mapping[str, Json], _where: str) -> Event:
     return AttemptLost(
         at=read_text(value, "at"),
         case_id=read_text(value, "case_id"),
-        attempt_id=read_text(value, "attempt_id"),
+        attempt_id=read_attempt_id(value),
         cause=Cause(read_text(value, "cause")),
         reason=read_text(value, "reason"),
         duration_s=_read_seconds(value, "duration_s"),

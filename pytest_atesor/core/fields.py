@@ -1,11 +1,15 @@
 """Fields of JSON objects with their type checked: KeyError when absent, TypeError when of another type."""
 
+import re
 from collections.abc import Mapping
-from typing import cast
+from typing import Final, cast
 
 from pytest_atesor.core.plan import Json
 
-__all__ = ["read_number", "read_text", "read_texts"]
+__all__ = ["ATTEMPT_ID", "read_attempt_id", "read_number", "read_text", "read_texts"]
+
+ATTEMPT_ID: Final = re.compile(r"[0-9]{3,9}")
+"""What an attempt is called: its number, and so is its directory."""
 
 
 def read_text(value: Mapping[str, Json], key: str) -> str:
@@ -13,6 +17,14 @@ def read_text(value: Mapping[str, Json], key: str) -> str:
     found = value[key]
     if not isinstance(found, str):
         raise TypeError(f"{key} is no text")
+    return found
+
+
+def read_attempt_id(value: Mapping[str, Json]) -> str:
+    """Return the id of an attempt. Raises ValueError when no attempt is called so."""
+    found = read_text(value, "attempt_id")
+    if ATTEMPT_ID.fullmatch(found) is None:
+        raise ValueError("attempt_id is no number of an attempt")
     return found
 
 

@@ -45,6 +45,17 @@ def test_a_newer_record_is_read_as_far_as_it_is_known(make_record: RecordFactory
         pytest.param(
             {"exit_code": "0"}, 'attempt.json, exit_code: "0" must be a whole number or null', id="text"
         ),
+        pytest.param(
+            {"attempt_id": "../x"}, 'attempt.json, attempt_id: "../x" must match ^[0-9]{3,}$', id="attempt-id"
+        ),
+        pytest.param(
+            {"attempt_id": "1" * 200},
+            "attempt.json is no attempt record: attempt_id is no number",
+            id="long-id",
+        ),
+        pytest.param(
+            {"duration_s": 10**400}, "attempt.json is no attempt record: int too large", id="endless"
+        ),
         pytest.param({"leaks": [1]}, "attempt.json, leaks[0]: 1 must be a string", id="leaks"),
         pytest.param(
             {"schema_version": "plan_v1"}, 'attempt.json: schema_version is "plan_v1"', id="other-file"

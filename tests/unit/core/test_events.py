@@ -95,6 +95,18 @@ def test_every_line_says_schema_type_number_and_time(event: Event) -> None:
             "j, line 2, the document: the key",
             id="record",
         ),
+        pytest.param(
+            b'{"schema":"journal_v1","seq":2,"at":"x","type":"attempt_started","case_id":"a","attempt_id":"../b",'
+            b'"slot":"w1","worker":"gw0"}',
+            "j, line 2 is no event: attempt_id is no number of an attempt",
+            id="attempt-id",
+        ),
+        pytest.param(
+            b'{"schema":"journal_v1","seq":2,"at":"x","type":"attempt_lost","case_id":"a","attempt_id":"001",'
+            b'"cause":"agent","reason":"","duration_s":1' + b"0" * 400 + b"}",
+            "j, line 2 is no event: int too large",
+            id="duration",
+        ),
     ],
 )
 def test_a_line_that_is_no_event_is_named(line: bytes, message: str) -> None:
