@@ -6,6 +6,7 @@ to.
 """
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,6 +70,7 @@ class Journal:
         self._path = path
         self._size = content.size_bytes
         self._seq = content.lines
+        self._is_torn = False
         if content.newer:
             raise BundleError(f"{path} was written by a newer version; it can be read, not continued; update")
         with guard("open", path):
@@ -77,22 +79,32 @@ class Journal:
                 os.ftruncate(self._descriptor, self._size)
 
     def append(self, *events: Event) -> None:
-        """Append events durably. Raises BundleError; the journal then ends with the line before them."""
+        """Append events durably. Raises BundleError; the next append begins behind the line before them."""
         lines = (format_event(event, seq) for seq, event in enumerate(events, self._seq + 1))
         text = "".join(lines).encode("utf-8")
         if not text:
             return
         try:
+            if self._is_torn:
+                self._cut()
+            self._is_torn = True  # until the device has it all
             written = os.write(self._descriptor, text)
             while written < len(text):
                 # The disk took a part: it takes the rest too, or tells the reason.
                 written += os.write(self._descriptor, text[written:])
             os.fdatasync(self._descriptor)  # the size too, but not the time of the change
         except OSError as error:
-            os.ftruncate(self._descriptor, self._size)
+            with suppress(OSError):  # of a disk that refuses this too; before the next line it is tried again
+                self._cut()
             raise explain_os_error(error, "append to", self._path) from error
+        self._is_torn = False
         self._size += len(text)
         self._seq += len(events)
+
+    def _cut(self) -> None:
+        """Drop what may follow the last whole line."""
+        os.ftruncate(self._descriptor, self._size)
+        self._is_torn = False
 
     def close(self) -> None:
         """Close the file; a second call does nothing."""

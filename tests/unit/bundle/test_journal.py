@@ -131,6 +131,26 @@ def test_a_full_disk_is_a_clear_error_and_the_journal_stays_whole(path: Path, ev
     assert read_journal(path).events == tuple(events[:2])
 
 
+def test_a_disk_that_takes_no_cut_either_is_the_same_error_and_the_cut_is_made_up_for(
+    path: Path, events: list[Event]
+) -> None:
+    journal = Journal(path, read_journal(path))
+    journal.append(events[0])
+    (descriptor,) = (int(link.name) for link in Path("/proc/self/fd").iterdir() if link.resolve() == path)
+    kept = os.dup(descriptor)
+    with Path("/dev/full").open("wb") as full:  # it refuses to be written and to be cut
+        os.dup2(full.fileno(), descriptor)
+        for _ in range(2):
+            with pytest.raises(BundleError, match="cannot append to"):
+                journal.append(events[1])
+    os.write(kept, b'{"schema":"journal')  # what a disk that is gone in between may have taken
+    os.dup2(kept, descriptor)
+    os.close(kept)
+    journal.append(events[1])
+    journal.close()
+    assert read_journal(path).events == tuple(events[:2])
+
+
 def test_children_do_not_inherit_the_file(path: Path) -> None:
     journal = Journal(path, read_journal(path))
     links = [link for link in Path("/proc/self/fd").iterdir() if link.exists() and link.samefile(path)]
