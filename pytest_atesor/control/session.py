@@ -90,6 +90,7 @@ class BatchSession:
         self._cases = {f"{bundle.plan.source}::{case.label}": case for case in bundle.plan.cases}
         self._offered = tuple(self._cases)
         self._queue: CaseQueue | None = None
+        self._has_selected = False
         self._nodes: dict[str, object] = {}
         self._served: set[str] = set()
         self._begun_s: dict[str, float] = {}
@@ -147,6 +148,7 @@ class BatchSession:
     def set_selection(self, nodeids: Sequence[str]) -> None:
         """Take what pytest selected, in the order in which it wants to run it."""
         cases = [self._cases[nodeid] for nodeid in nodeids]
+        self._has_selected = bool(cases)
         self._record(CasesSelected(at=self._clock.now(), case_ids=tuple(case.case_id for case in cases)))
         # The order was decided when the items were sorted; equal expectations keep it.
         self._queue = CaseQueue(cases)
@@ -297,7 +299,9 @@ class BatchSession:
         states = [ledger.state(case.case_id) for case in selected]
         stopped_by = self._stop.signal if self._stop is not None else None
         code = decide_exit_code(self.plan.kind, states, stopped_by=stopped_by)
-        if code == EXIT_OK and self.plan.cases and not selected:
+        # In a bundle that goes on, what earlier sessions selected is no answer to this one's flags.
+        is_empty = self._queue is not None and not self._has_selected
+        if stopped_by is None and (is_empty or (code == EXIT_OK and self.plan.cases and not selected)):
             self.defects.append(f"no case of {self.plan.source} was selected; check -k, -m and --deselect")
             code = EXIT_USAGE
         if code == EXIT_OK and self.defects:

@@ -215,6 +215,14 @@ def test_a_batch_in_use_is_refused_naming_its_holder(lab: Lab) -> None:
     assert f"runs/batches/b is in use by process {process.pid} on {socket.gethostname()} since 2" in run.err
 
 
+def test_a_rerun_of_nothing_is_a_bad_flag_whatever_earlier_runs_said(lab: Lab) -> None:
+    lab.write_manifest({"good": "exit 0"})
+    assert lab.batch("run", "m.yaml", "--batch-id", "b", "--", "-q").code == 0
+    run = lab.batch("rerun", "runs/batches/b", "--all", "--", "-k", "nosuch")
+    assert run.code == 2, run.out + run.err
+    assert "atesor: error: no case of m.yaml was selected; check -k, -m and --deselect" in run.out
+
+
 def test_a_newer_bundle_is_refused_and_left_alone(lab: Lab, bundle: Path) -> None:
     journal = bundle / "journal.jsonl"
     journal.write_text(journal.read_text().replace("journal_v1", "journal_v2"))
