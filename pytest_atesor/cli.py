@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Final, TextIO
 import click
 
 from pytest_atesor import __version__
-from pytest_atesor.commands.batch import ExtraCommand, batch, run_pytest
+from pytest_atesor.commands.batch import MOST_WORKERS, ExtraCommand, batch, check_workers, run_pytest
 from pytest_atesor.commands.doctor import doctor, read_environment
 from pytest_atesor.commands.report import compare, history, report
 from pytest_atesor.commands.resources import resources
 from pytest_atesor.commands.sweep import sweep
 from pytest_atesor.core.plan import Platform, Target
-from pytest_atesor.errors import AtesorError, UsageError
+from pytest_atesor.errors import AtesorError, UsageError, explaining_paths
 from pytest_atesor.options import ENGINES, LIST
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 __all__ = ["main", "plan_pytest_arguments"]
 
 _DEFAULT_LIST: Final = "smoke"
-_MOST_WORKERS: Final = 999
 _TARGET: Final = "ATESOR_TARGET"
 
 
@@ -38,11 +37,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     _spell_out_strangers(sys.stdout)
     try:
-        result = _atesor.main(arguments, prog_name="atesor", standalone_mode=False)
+        with explaining_paths():
+            result = _atesor.main(arguments, prog_name="atesor", standalone_mode=False)
     except click.exceptions.Exit as end:
         return end.exit_code
     except click.Abort:
         return 130
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)  # no flag was bad: the help is the answer
+        return 2
     except click.ClickException as error:
         message = error.format_message().rstrip(".")
         click.echo(f"atesor: error: {message}; see atesor --help", err=True)
@@ -79,9 +82,10 @@ def plan_pytest_arguments(  # noqa: PLR0913 - the predecessor's flags, one by on
     batch refuses more than they have cores. Raises UsageError for a worker count outside 1 to ``cpus``.
     """
     is_native = (target or environ.get(_TARGET)) == Target.NATIVE
-    arguments = ["-n", _parse_native_workers(workers) if is_native else str(_parse_workers(workers, cpus))]
-    if package_list is not None or not environ.get(LIST.env):
-        arguments.append(f"{LIST.flag}={package_list if package_list is not None else _DEFAULT_LIST}")
+    arguments = ["-n", _parse_native_workers(workers) if is_native else _parse_workers(workers, cpus)]
+    if package_list is None:
+        package_list = environ.get(LIST.env) or _DEFAULT_LIST
+    arguments.append(f"{LIST.flag}={package_list}")
     optional = {
         "platform": platform,
         "target": target,
@@ -98,22 +102,12 @@ def plan_pytest_arguments(  # noqa: PLR0913 - the predecessor's flags, one by on
     return [*arguments, *extra]
 
 
-def _parse_workers(text: str | None, cpus: int) -> int:
-    if text is None:
-        return cpus
-    if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= cpus):
-        raise UsageError(
-            f"bad worker count {text!r} from --workers; it must be from 1 to {cpus}, the CPU count"
-        )
-    return int(text)
+def _parse_workers(text: str | None, cpus: int) -> str:
+    return str(cpus) if text is None else check_workers(text, cpus, f"{cpus}, the CPU count")
 
 
 def _parse_native_workers(text: str | None) -> str:
-    if text is not None and not (text.isascii() and text.isdecimal() and 1 <= int(text) <= _MOST_WORKERS):
-        raise UsageError(
-            f"bad worker count {text!r} from --workers; it must be from 1 to the core count of the machines"
-        )
-    return text or "auto"
+    return "auto" if text is None else check_workers(text, MOST_WORKERS, "the core count of the machines")
 
 
 @click.group(
@@ -148,7 +142,8 @@ _atesor.add_command(resources)
     "--list",
     "package_list",
     metavar="NAME",
-    help="The package list: a name, or a path when it has a slash or ends in .json.  [default: smoke]",
+    help="The package list: a name, or a path when it has a slash or ends in .json.  [default: "
+    "ATESOR_LIST, else smoke]",
 )
 @click.option(
     "--workers",
@@ -171,7 +166,7 @@ def _run(context: click.Context, /, **flags: object) -> int:
         **flags,  # type: ignore[arg-type]  # click's values, as declared above
         extra=context.obj,
         cpus=os.cpu_count() or 1,
-        environ={**os.environ, _TARGET: read_environment().get(_TARGET, "")},
+        environ=read_environment(),
     )
     return run_pytest(arguments)
 

@@ -5,7 +5,10 @@ entry points print it after ``atesor: error:`` and end with ``exit_code``; no tr
 exception that is not an :class:`AtesorError` is a defect of this project and keeps its traceback.
 """
 
-from typing import ClassVar
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import ClassVar, Final
 
 __all__ = [
     "AtesorError",
@@ -14,7 +17,11 @@ __all__ = [
     "SandboxError",
     "SetupError",
     "UsageError",
+    "explaining_paths",
 ]
+
+_OF_PATHS: Final = frozenset({errno.ENAMETOOLONG, errno.EACCES})
+_SHOWN_CHARACTERS: Final = 100
 
 
 class AtesorError(Exception):
@@ -43,3 +50,19 @@ class BundleError(AtesorError):
 
 class SandboxError(AtesorError):
     """A sandbox failed while a case ran in it; the package is not to blame."""
+
+
+@contextmanager
+def explaining_paths() -> Iterator[None]:
+    """Turn what the system has against a path that the user named into the BadInputError that says so.
+
+    A mere look at such a path fails, where it is longer than any name or leads through somebody's directory.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _OF_PATHS or error.filename is None:
+            raise
+        name = str(error.filename)
+        shown = name if len(name) <= _SHOWN_CHARACTERS else f"{name[:_SHOWN_CHARACTERS]}..."
+        raise BadInputError(f"cannot look at {shown}: {error.strerror}; check the path") from error

@@ -10,6 +10,7 @@ and is checked here; each error names the value and the place that it came from.
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from dataclasses import dataclass
@@ -145,7 +146,12 @@ def join_values(arguments: Sequence[str], directory: Path) -> list[str] | None:
     is_misleading = False
     for argument in arguments:
         if joined and joined[-1] in flags:
-            is_misleading = is_misleading or argument.startswith("@") or (directory / argument).exists()
+            is_misleading = (
+                is_misleading
+                or argument.startswith("@")
+                # False for what is too long to be a path, where pathlib's own raises
+                or os.path.exists(directory / argument)  # noqa: PTH110
+            )
             joined[-1] += f"={argument}"
         else:
             joined.append(argument)
@@ -204,7 +210,7 @@ def find_list_setting(config: pytest.Config, environ: Mapping[str, str]) -> Lite
     if environ.get(LIST.env) or config.getini(LIST.dest):
         return "setting"
     dotenv = config.rootpath / ".env"
-    if dotenv.is_file() and LIST.env.encode() in dotenv.read_bytes() and _read_dotenv(dotenv).get(LIST.env):
+    if _mentions(dotenv, LIST.env) and _read_dotenv(dotenv).get(LIST.env):
         return "setting"
     return None
 
@@ -381,6 +387,14 @@ def _expand_only(value: _Value, *, directory: Path) -> tuple[str, ...]:
             f"{path}, from {value.origin}, has no names; write one a line, or drop it to run all"
         )
     return names
+
+
+def _mentions(path: Path, word: str) -> bool:
+    """Say whether a file has the word; one that cannot be read is for a batch to complain of."""
+    try:
+        return path.is_file() and word.encode() in path.read_bytes()
+    except OSError:
+        return False
 
 
 def _is_open_pipe(path: Path) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from pytest_atesor.errors import AtesorError, UsageError
+from pytest_atesor.errors import AtesorError, UsageError, explaining_paths
 from pytest_atesor.intake.request import has_request
 from pytest_atesor.options import add_options, join_values, read_options
 
@@ -45,9 +45,10 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     """Let ``-n auto`` of a native batch mean what its machine can hold."""
     try:
-        if not has_request(config, os.environ):
-            return None
-        options = read_options(config, os.environ)
+        with explaining_paths():
+            if not has_request(config, os.environ):
+                return None
+            options = read_options(config, os.environ)
     except AtesorError:  # said where the batch begins
         return None
     if options.target != "native":

@@ -9,11 +9,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
+from pytest_atesor.core.text import sanitize_line
 from pytest_atesor.errors import BadInputError, UsageError
 from pytest_atesor.option_table import LIST, MANIFEST, RERUN, RESUME
 
@@ -23,8 +25,10 @@ if TYPE_CHECKING:
     _Command = Callable[..., int]
 
 __all__ = [
+    "MOST_WORKERS",
     "ExtraCommand",
     "batch",
+    "check_workers",
     "has_plan",
     "plan_arguments",
     "run_pytest",
@@ -33,7 +37,7 @@ __all__ = [
 ]
 
 _SEPARATOR: Final = "--"
-_MOST_WORKERS: Final = 999
+MOST_WORKERS: Final = 999
 # This program is imported before pytest can rewrite its asserts, of which it has none.
 _QUIET: Final = ("-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning")
 _PLAN: Final = "batch_plan.json"
@@ -244,7 +248,15 @@ def _reopen_arguments(bundle: str, workers: str | None) -> list[str]:
     return arguments
 
 
+def check_workers(text: str, most: int, limit: str) -> str:
+    """Return a worker count from 1 to ``most``, which messages call ``limit``. Raises UsageError."""
+    # int() refuses thousands of digits in words of its own.
+    if not (re.fullmatch(r"[0-9]{1,9}", text) and 1 <= int(text) <= most):
+        shown = sanitize_line(text, 40)
+        raise UsageError(f"bad worker count {shown!r} from --workers; it must be from 1 to {limit}")
+    return text
+
+
 def _worker_arguments(text: str) -> list[str]:
-    if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= _MOST_WORKERS):
-        raise UsageError(f"bad worker count {text!r} from --workers; it must be from 1 to {_MOST_WORKERS}")
-    return ["-n", "0" if int(text) == 1 else text]
+    workers = check_workers(text, MOST_WORKERS, str(MOST_WORKERS))
+    return ["-n", "0" if int(workers) == 1 else workers]

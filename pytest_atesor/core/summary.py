@@ -1,8 +1,9 @@
 """The comparison of a batch: one row per case, with figures picked from its evidence by dotted path."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import assert_never
+from typing import Final, assert_never
 
 from pytest_atesor.core.attempt import AttemptRecord
 from pytest_atesor.core.ledger import CaseState, Ended, Ledger, NotStarted, Running, Skipped
@@ -10,6 +11,8 @@ from pytest_atesor.core.outcome import Cause, Status
 from pytest_atesor.core.plan import Case, Json
 
 __all__ = ["Missing", "Outcome", "SummaryRow", "describe_outcome", "pick_field", "summarize"]
+
+_INDEX: Final = re.compile(r"[0-9]{1,9}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +90,7 @@ def _pick(value: Json, steps: Sequence[str]) -> Json | Missing:
         return value
     if isinstance(value, list):
         index = steps[0]
-        fits = index.isascii() and index.isdigit() and int(index) < len(value)
+        fits = _INDEX.fullmatch(index) is not None and int(index) < len(value)
         return _pick(value[int(index)], steps[1:]) if fits else Missing()
     if isinstance(value, dict):
         for width in range(len(steps), 0, -1):

@@ -18,7 +18,7 @@ from pytest_atesor.control.controller import Controller, XdistHooks
 from pytest_atesor.control.signals import ProcessBook, SetupInterrupted, StopSignals
 from pytest_atesor.core.exit_code import decide_exit_code
 from pytest_atesor.core.plan import BatchKind, Target
-from pytest_atesor.errors import AtesorError
+from pytest_atesor.errors import AtesorError, explaining_paths
 from pytest_atesor.intake.prepare import make_batch, make_draft, write_plan
 from pytest_atesor.runners.stop import StopFlag
 from pytest_atesor.work.join import register_tree, register_worker
@@ -45,7 +45,8 @@ def start_batch(config: pytest.Config) -> int | None:
     draft: Draft | None = None
     started = False
     try:
-        draft = make_draft(config, os.environ)
+        with explaining_paths():
+            draft = make_draft(config, os.environ)
         if draft is None:
             return None
         code = _begin(config, draft)

@@ -29,6 +29,13 @@ BAD = {
     "unknown list": (["--atesor-list", "none"], 1, "no package list named 'none'"),
     "missing path": (["--atesor-list", "packages/none.json"], 1, "no package list at 'packages/none.json'"),
     "missing argument": (["other/none.json"], 1, "no package list at 'other/none.json'"),
+    "list name longer than any": (["--atesor-list", "x" * 300], 1, "File name too long; check the path"),
+    "name longer than any": (["--atesor-list=good", "--atesor-only", "x" * 300], 2, "has no package"),
+    "file of names longer than any": (
+        ["--atesor-list=good", f"--atesor-only=@{'x' * 300}"],
+        1,
+        "File name too long; check the path",
+    ),
     "empty list name": (["--atesor-list", ""], 1, "no package list named ''"),
     "unknown platform": (["--atesor-list=good", "--atesor-platform=arch"], 2, "unknown platform 'arch'"),
     "unknown target": (["--atesor-list=good", "--atesor-target=arm"], 2, "unknown target 'arm'"),
@@ -236,3 +243,14 @@ def test_a_huge_list_is_refused_before_it_is_parsed(
     assert result.code == 1
     (line,) = result.err.splitlines()
     assert "an input has at most 8388608" in line
+
+
+def test_a_dotenv_that_cannot_be_read_is_refused_by_a_batch_alone(
+    rootdir: Path, pytester: pytest.Pytester, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (rootdir / ".env").symlink_to("/proc/self/mem")  # its first byte is an I/O error, for root too
+    assert pytester.runpytest_inprocess("test_ordinary.py").ret == 0
+    run = run_inside(pytester, capfd, "--atesor-list=good", "--atesor-engine=none", "--atesor-agent=true")
+    assert run.code == 2
+    assert f"cannot read {rootdir}/.env" in run.err
+    assert len(run.err.splitlines()) == 1

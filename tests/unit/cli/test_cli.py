@@ -1,5 +1,6 @@
 """``atesor run`` is the predecessor's command line, translated to pytest's."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -62,10 +63,12 @@ def test_names_are_exact_and_extra_arguments_go_through() -> None:
 
 
 def test_the_environment_s_list_stands_in_for_smoke() -> None:
-    assert plan(environ={"ATESOR_LIST": "full"}) == ["-n", "4"]
+    assert plan(environ={"ATESOR_LIST": "full"}) == ["-n", "4", "--atesor-list=full"]
+    assert plan(environ={"ATESOR_LIST": ""}) == ["-n", "4", "--atesor-list=smoke"]
+    assert plan(package_list="mine", environ={"ATESOR_LIST": "full"}) == ["-n", "4", "--atesor-list=mine"]
 
 
-@pytest.mark.parametrize("workers", ["0", "5", "-1", "x", "", "1.5"])
+@pytest.mark.parametrize("workers", ["0", "5", "-1", "x", "", "1.5", "9" * 5000])
 def test_a_worker_count_outside_1_to_the_cpu_count_is_refused(workers: str) -> None:
     with pytest.raises(UsageError, match="it must be from 1 to 4, the CPU count"):
         plan(workers=workers)
@@ -111,6 +114,44 @@ def test_a_bad_flag_is_2_and_one_line(
     assert line.startswith("atesor: error: ")
     assert words in line
     assert captured.out == ""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["batch", "run", "x" * 300],
+        ["batch", "plan", f"{'x' * 300}.yaml"],
+        ["sweep", "run", f"{'x' * 300}.yaml"],
+        ["history", "--output-root", "x" * 300],
+        ["resources", "copy", "x" * 300],
+    ],
+    ids=lambda arguments: " ".join(arguments[:2]),
+)
+def test_a_path_longer_than_any_is_one_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("atesor: error: cannot look at xxx")
+    assert line.endswith("xxx...: File name too long; check the path")
+
+
+@pytest.mark.parametrize("arguments", [[], ["batch"], ["sweep"], ["resources"]], ids=" ".join)
+def test_a_command_that_wants_another_shows_its_help(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    err = capsys.readouterr().err
+    assert err.startswith(f"Usage: {' '.join(['atesor', *arguments])} ")
+    assert "error" not in err
+
+
+def test_dotenv_says_which_list_is_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ATESOR_LIST", raising=False)
+    Path(".env").write_text("ATESOR_LIST=no-such-list\n")
+    assert main(["run", "--workers", "1"]) == 1
+    assert "no package list named 'no-such-list'" in capsys.readouterr().err
 
 
 def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:

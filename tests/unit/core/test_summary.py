@@ -25,6 +25,7 @@ EVIDENCE: Json = {
         pytest.param("coverage.union", 2, id="key-with-dots"),
         pytest.param("coverage.a.b.c", 1, id="inner-key-with-dots"),
         pytest.param("artifacts.2.size_bytes", Missing(), id="beyond-the-end"),
+        pytest.param(f"artifacts.{'1' * 5000}", Missing(), id="endless-index"),
         pytest.param("artifacts.-1", Missing(), id="negative-index"),
         pytest.param("artifacts.x", Missing(), id="text-index"),
         pytest.param("coverage.nothing", Missing(), id="absent"),
