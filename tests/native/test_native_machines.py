@@ -141,21 +141,43 @@ def test_a_machine_that_comes_back_gets_cases_again(two_machines: NativeLab, ser
     await_that(lambda: not two_machines.left_there())
 
 
+def test_a_batch_whose_machines_all_die_stops_and_can_be_resumed(
+    two_machines: NativeLab, server: "Server"
+) -> None:
+    projects = [f"none-{number}" for number in range(4)]
+    process, _ = start_and_cut(two_machines, server, "none", projects, hosts=("left", "right"))
+    out, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 1, out + err
+    assert "the batch was stopped" in out + err
+    cases = two_machines.results()["cases"]
+    assert sorted(str(case["cause"]) for case in cases) == ["environment"] * len(projects)
+    for host in ("left", "right"):
+        server.take_back(host)
+    await_that(lambda: not two_machines.left_there())
+    bundle = str(two_machines.bundles[-1])
+    resumed = two_machines.start("resume", bundle, "--retry-failed", module=("pytest_atesor.cli", "batch"))
+    out, err = resumed.communicate(timeout=PATIENCE_S)
+    assert resumed.returncode == 0, out + err
+    assert {case["status"] for case in two_machines.results()["cases"]} == {"PASS"}
+    assert two_machines.left_there() == []
+
+
 def start_and_cut(
-    lab: NativeLab, server: "Server", name: str, projects: list[str]
+    lab: NativeLab, server: "Server", name: str, projects: list[str], hosts: tuple[str, ...] = ("left",)
 ) -> tuple["subprocess.Popen[str]", str]:
-    """Start a batch with a slot on each machine, kill the left one's server in mid build; return its case."""
+    """Start a batch with a slot on each machine and kill servers in mid build; return the left one's case."""
     lab.write_projects(name, dict.fromkeys(projects, SLOW_S))
     process = lab.start(f"--atesor-list={name}", "-n2")
     await_that(lambda: len(building(lab, projects)) > 1 or process.poll() is not None)
     assert process.poll() is None, process.communicate()
     (lost,) = (project for project, machine in started(lab).items() if machine == "left")
-    server.refuse("left")
-    (master,) = (one for one in clients(process, "ControlMaster=yes") if "left" in one.cmdline())
-    killed = server.servers_of(master)
-    assert killed
-    for one in killed:
-        one.kill()
+    for host in hosts:
+        server.refuse(host)
+        (master,) = (one for one in clients(process, "ControlMaster=yes") if host in one.cmdline())
+        killed = server.servers_of(master)
+        assert killed
+        for one in killed:
+            one.kill()
     return process, lost
 
 
