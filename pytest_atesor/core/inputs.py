@@ -2,9 +2,11 @@
 
 import posixpath
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 __all__ = ["InputReader", "InputText", "check_relative"]
+
+_LONGEST_PART_BYTES: Final = 255
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,4 +45,6 @@ def check_relative(path: str) -> str:
         raise ValueError("it leads out of its directory")
     if normal == ".":
         raise ValueError("it names no file")
+    if any(len(part.encode()) > _LONGEST_PART_BYTES for part in normal.split("/")):
+        raise ValueError(f"it has a name of more than {_LONGEST_PART_BYTES} bytes, which no file may have")
     return normal

@@ -1,6 +1,7 @@
 """The built-in kinds of RunSpec: ``port`` (a package-list entry), ``command`` (any program), ``coverage``."""
 
-from collections.abc import Iterator, Mapping
+import posixpath
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, cast
 
 from pytest_atesor.core.coverage_body import find_coverage_faults
@@ -23,14 +24,30 @@ def _command_faults(body: Mapping[str, Json]) -> Iterator[Fault]:
             yield Fault(
                 ("env", name), "variables that start with ATESOR_ are the harness's own; choose another name"
             )
-    for name in cast("Mapping[str, str]", body.get("files", {})):
-        yield from (
-            Fault(("files",), f"{fault.reason}: {name}") for fault in try_check(check_relative, name, ())
-        )
+    yield from _file_faults(cast("Mapping[str, str]", body.get("files", {})))
     for index, output in enumerate(cast("list[str]", body.get("outputs", []))):
         yield from try_check(check_relative, output, ("outputs", index))
     if "metrics" in body:
         yield from try_check(check_relative, cast("str", body["metrics"]), ("metrics",))
+
+
+def _file_faults(names: Iterable[str]) -> Iterator[Fault]:
+    """Yield what keeps these files from standing beside each other in one directory."""
+    files: dict[str, str] = {}
+    for name in names:
+        try:
+            path = check_relative(name)
+        except ValueError as error:
+            yield Fault(("files",), f"{error}: {name}")
+            continue
+        if path in files:
+            yield Fault(("files",), f"{files[path]!a} and {name!a} are one file; drop one of them")
+        files[path] = name
+    for path, name in files.items():
+        above = path
+        while above := posixpath.dirname(above):
+            if above in files:
+                yield Fault(("files",), f"{name!a} stands below {files[above]!a}, which is a file; move one")
 
 
 BUILT_IN_KINDS: Final[Mapping[str, Kind]] = {

@@ -97,7 +97,7 @@ def _make_group(orbit: Mapping[str, Any], gmst: float) -> list[tuple[float, ...]
 
 def _make_walker(orbit: Mapping[str, Any]) -> list[tuple[float, ...]]:
     """Walker's pattern i:t/p/f; ascending nodes over 360 degrees (delta) or 180 (star) (Walker, 1984)."""
-    total, planes = orbit["satellites"], orbit["planes"]
+    total, planes = int(orbit["satellites"]), int(orbit["planes"])  # 2.0 is a whole number too
     each = total // planes
     spread = math.tau if orbit["type"] == "walker-delta" else math.pi
     incl = math.radians(orbit.get("inclination_deg", 90.0))
@@ -118,7 +118,7 @@ def _make_walker(orbit: Mapping[str, Any]) -> list[tuple[float, ...]]:
 
 def _make_molniya(orbit: Mapping[str, Any], gmst: float) -> list[tuple[float, ...]]:
     """All satellites on one ground track, the first at apogee over the wanted meridian at the epoch."""
-    ecc, incl, count = orbit.get("eccentricity", 0.74), _MOLNIYA_INCLINATION_RAD, orbit["satellites"]
+    ecc, incl, count = orbit.get("eccentricity", 0.74), _MOLNIYA_INCLINATION_RAD, int(orbit["satellites"])
     axis = (GM_KM3_S2 / (2 * EARTH_RATE_RAD_S) ** 2) ** (1 / 3)
     for _ in range(5):  # two revolutions while the Earth turns once below the drifting plane
         raan, perigee, anomaly = drift_rates(np.array([[axis, ecc, incl, 0.0, 0.0, 0.0]]))

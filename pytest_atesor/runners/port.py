@@ -57,7 +57,7 @@ class PortRunner:
 def plan_agent_argv(case: Case, context: AttemptContext) -> tuple[str, ...]:
     """Return the agent's whole command line, as the contract spells it."""
     spec = case.spec
-    attempts = cast("int", spec.get("max_attempts", DEFAULT_MAX_ATTEMPTS))
+    attempts = int(cast("int", spec.get("max_attempts", DEFAULT_MAX_ATTEMPTS)))  # 2.0 is a whole number too
     return (
         *context.agent,
         *("--repo", cast("str", spec["url"])),

@@ -133,6 +133,17 @@ def test_a_command_says_how_to_run_any_program() -> None:
             "c.yaml, line 5, command.files: ",
             id="file",
         ),
+        pytest.param(
+            COMMAND.replace("[true]", "[a]\n  files: {a/b/c: y, ./a: x}"),
+            """c.yaml, line 5, command.files: {"a/b/c": "y", "./a": "x"} is refused: """
+            """'a/b/c' stands below './a', which is a file""",
+            id="file-below-file",
+        ),
+        pytest.param(
+            COMMAND.replace("[true]", "[a]\n  files: {a: y, ./a: x}"),
+            """c.yaml, line 5, command.files: {"a": "y", "./a": "x"} is refused: 'a' and './a' are""",
+            id="file-twice",
+        ),
     ],
 )
 def test_a_bad_runspec_is_one_line_with_its_place(text: str, message: str) -> None:
@@ -238,7 +249,9 @@ def test_relative_paths_that_stay_inside(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["", ".", "..", "../a", "a/../../b", "/a", "a\0b", "a\nb", "a\\b"], ids=ascii
+    "path",
+    ["", ".", "..", "../a", "a/../../b", "/a", "a\0b", "a\nb", "a\\b", "x" * 256, "é" * 128],
+    ids=ascii,
 )
 def test_paths_that_leave_are_refused(path: str) -> None:
     with pytest.raises(ValueError, match=r"^it "):

@@ -51,6 +51,24 @@ def test_one_polar_satellite_sees_the_area_of_its_cap() -> None:
     assert figures["maximum_revisit_gap_s"] > figures["mean_revisit_gap_s"] > 0
 
 
+@pytest.mark.parametrize(
+    ("orbit", "whole"),
+    [
+        pytest.param(
+            {"type": "polar-walker", "altitude_km": 800, "phasing": 1},
+            {"satellites": 4, "planes": 2},
+            id="walker",
+        ),
+        pytest.param({"type": "molniya"}, {"satellites": 3}, id="molniya"),
+    ],
+)
+def test_whole_numbers_may_be_written_with_a_point(orbit: dict[str, Any], whole: dict[str, int]) -> None:
+    pointed = {name: float(number) for name, number in whole.items()}
+    assert np.array_equal(
+        make_elements([{**orbit, **pointed}], 0.0), make_elements([{**orbit, **whole}], 0.0)
+    )
+
+
 def test_iridium_covers_nearly_the_whole_earth_and_36_of_its_satellites_do_not() -> None:
     orbit = {
         "type": "walker-star", "altitude_km": 780, "inclination_deg": 86.4,

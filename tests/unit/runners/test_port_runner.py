@@ -68,6 +68,11 @@ def test_the_runner_is_one_for_ports() -> None:
     assert runner.kind == "port"
 
 
+def test_a_whole_number_reaches_the_agent_as_one_however_it_is_written(context: AttemptContext) -> None:
+    argv = plan_agent_argv(make_case(max_attempts=2.0), context)
+    assert argv[argv.index("--max-attempts") + 1] == "2"
+
+
 def test_the_default_agent_is_the_built_in_one() -> None:
     assert (sys.executable, "-m", "pytest_atesor.porter") == DEFAULT_AGENT
 
