@@ -29,11 +29,15 @@ _LABEL_CHARACTERS: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Axis:
-    """A parameter as the user wrote it, where it stands in the base, its values, and its place."""
+    """A parameter as the user wrote it, where it stands in the base, its values, and its place.
+
+    ``lines`` are the values as JSON, which is how they are told apart.
+    """
 
     parameter: str
     path: JsonPath
     values: tuple[Json, ...]
+    lines: tuple[str, ...]
     at: JsonPath
 
 
@@ -125,12 +129,13 @@ def _read_axes(
             values = [
                 value if isinstance(value, str) else format_json_line(value).strip() for value in values
             ]
-        if len({format_json_line(value) for value in values}) < len(values):
+        lines = tuple(map(format_json_line, values))
+        if len(set(lines)) < len(lines):
             raise BadInputError(
                 f"{locate(at, where, document.marks)}: a value of"
                 f" {show_value(axis['parameter'])} stands twice; remove one"
             )
-        axes.append(_Axis(parameter=axis["parameter"], path=path, values=tuple(values), at=at))
+        axes.append(_Axis(parameter=axis["parameter"], path=path, values=tuple(values), lines=lines, at=at))
     return tuple(axes)
 
 
@@ -196,10 +201,19 @@ def _combine(
         raise BadInputError(
             f"{place}: {count} combinations; a sweep has at most {MOST_CASES}, use fewer values"
         )
-    columns = [axis.values for axis in axes]
+    columns = [range(length) for length in lengths]
     every = zip(*columns, strict=True) if is_zip else itertools.product(*columns)
-    excluded = list(_read_exclusions(axes, sweep.get("exclude", ()), where, document))
-    kept = [values for values in every if not any(_fits(values, rule) for rule in excluded)]
+    excluded: dict[tuple[int, ...], set[tuple[str, ...]]] = {}  # by the axes that a rule speaks of
+    for rule in _read_exclusions(axes, sweep.get("exclude", ()), where, document):
+        excluded.setdefault(tuple(rule), set()).add(tuple(rule.values()))
+    kept = [
+        tuple(axis.values[at] for axis, at in zip(axes, places, strict=True))
+        for places in every
+        if not any(
+            tuple(axes[index].lines[places[index]] for index in speaks_of) in rules
+            for speaks_of, rules in excluded.items()
+        )
+    ]
     if not kept:
         raise BadInputError(f"{place}: every combination is excluded; remove an exclusion")
     return kept
@@ -208,7 +222,9 @@ def _combine(
 def _read_exclusions(
     axes: Sequence[_Axis], rules: Sequence[Mapping[str, Json]], where: str, document: Document
 ) -> Iterator[dict[int, str]]:
+    """Yield each rule as the values, in JSON, that it names, by the axes' numbers in order."""
     known = [axis.parameter for axis in axes]
+    lines = [frozenset(axis.lines) for axis in axes]
     for index, rule in enumerate(rules):
         wanted: dict[int, str] = {}
         for parameter, value in rule.items():
@@ -216,16 +232,11 @@ def _read_exclusions(
             if parameter not in known:
                 hint = near_matches(parameter, known) or f"; axes are {', '.join(known)}"
                 raise BadInputError(f"{place}: {show_value(parameter)} is no axis{hint}")
-            axis = axes[known.index(parameter)]
             line = format_json_line(value)
-            if line not in {format_json_line(one) for one in axis.values}:
+            if line not in lines[known.index(parameter)]:
                 raise BadInputError(f"{place}: {show_value(value)} is no value of that axis; correct it")
             wanted[known.index(parameter)] = line
-        yield wanted
-
-
-def _fits(values: Sequence[Json], rule: Mapping[int, str]) -> bool:
-    return all(format_json_line(values[index]) == line for index, line in rule.items())
+        yield dict(sorted(wanted.items()))
 
 
 def _make_labels(axes: Sequence[_Axis], combinations: Sequence[tuple[Json, ...]], where: str) -> list[str]:

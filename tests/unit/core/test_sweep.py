@@ -60,6 +60,33 @@ def test_a_product_has_the_last_axis_fastest_and_exclusions_are_left_out() -> No
     assert made.summary_fields == ("command.env.SIZE", "command.env.level")
 
 
+def test_an_exclusion_names_its_axes_in_any_order_and_of_a_zip_too() -> None:
+    made = plan(
+        f"[{SIZES}, {LEVELS}]",
+        "  exclude: [{command.env.level: low, command.env.SIZE: '3'}, {command.env.SIZE: '1'}]",
+    )
+    assert [case.case_id for case in made.cases] == [
+        "SIZE-2_level-low",
+        "SIZE-2_level-high",
+        "SIZE-3_level-high",
+    ]
+    sizes = "{parameter: command.env.SIZE, values: ['1', '2']}"
+    zipped = plan(f"[{sizes}, {LEVELS}]", "  mode: zip\n  exclude: [{command.env.level: low}]")
+    assert [case.case_id for case in zipped.cases] == ["SIZE-2_level-high"]
+
+
+@pytest.mark.timeout(60)  # it takes a second or two, and took minutes when each rule was held to each value
+def test_a_large_sweep_may_list_its_exclusions_one_by_one() -> None:
+    hundred = ", ".join(f"'{number}'" for number in range(100))
+    rules = [
+        f"{{command.env.SIZE: '{number // 100}', command.env.level: '{number % 100}'}}"
+        for number in range(2000)
+    ]
+    axes = [f"{{parameter: command.env.{name}, values: [{hundred}]}}" for name in ("SIZE", "level")]
+    made = plan(f"[{', '.join(axes)}]", f"  exclude: [{', '.join(rules)}]")
+    assert len(made.cases) == 8000
+
+
 def test_zip_pairs_the_axes() -> None:
     made = plan(f"[{{parameter: timeout_seconds, values: [5, 6]}}, {LEVELS}]", "  mode: zip")
     assert [(case.timeout_s, case.label) for case in made.cases] == [
