@@ -11,7 +11,11 @@ _LONGEST = 240
 _PATTERNS = tuple(
     re.compile(one, re.MULTILINE)
     for one in (
-        r"(?:^|\bconfigure: )error: (?!could not compile|linker |process didn't|ld returned)[^\n]{3,}$",
+        (
+            r"(?:^|\bconfigure: )error: "
+            r"(?!could not compile|failed to run custom build|linker |process didn't|ld returned)[^\n]{3,}$"
+        ),
+        r"panicked at (?:[^\n:]*/)?build[^\n:/]*\.rs:\d+:\d+:\n\s*(?P<said>[^\n]{3,})$",
         r"^CMake Error(?: at [^\n]*\))?:\s+(?P<said>[^\n]{3,})$",
         r"^[^\n]*ERROR: [^\n]{3,}$",
         r"^[^\n]*?: (?:fatal )?error: (?!ld returned|linker command failed)[^\n]{3,}$",

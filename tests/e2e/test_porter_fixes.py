@@ -235,6 +235,16 @@ _REPAIRED = [
         id="cargo-msrv",
     ),
     pytest.param(
+        ["missing-command-of-build-script"],
+        {
+            "Cargo.toml": '[package]\nname = "x"\nversion = "0.1.0"\nedition = "2021"\n',
+            "build.rs": 'fn main() { std::process::Command::new("rst2man").arg("--version").status()'
+            ".expect(\"Unable to generate manpage. Is 'rst2man' installed?\"); }\n",
+            "src/main.rs": 'fn main() { println!("x"); }\n',
+        },
+        id="command-of-build-script",
+    ),
+    pytest.param(
         ["cargo-lock"],
         {
             "Cargo.toml": '[package]\nname = "x"\nversion = "0.1.0"\nedition = "2021"\n',

@@ -104,7 +104,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="refused-architecture",
         pattern=(
-            r"#error [^\n]{0,10}(?P<name>[^\n]*(?:[Uu]nsupported|[Uu]nknown|[Nn]ot supported|[Nn]o support|[Uu]nrecognized)[^\n]*"
+            r"#error[ \t\"'(]+(?P<name>[^\n]*(?:[Uu]nsupported|[Uu]nknown|[Nn]ot supported|[Nn]o support|[Uu]nrecognized)[^\n]*"
             r"(?:arch|ARCH|Arch|cpu|CPU|platform|processor|endian)[^\n\"]*)"
         ),
         fix=Stop(cause=Cause.UNSUPPORTED, reason="the code refuses this processor: {name}"),

@@ -223,6 +223,17 @@ RULES: tuple[Rule, ...] = (
         expected="gperf",
     ),
     Rule(
+        name="missing-command-of-build-script",
+        pattern=r"\b[Ii]s [`'‘](?P<name>[A-Za-z][\w.+-]*)[`'’] (?:not )?installed\?",
+        fix=Install(kind=NeedKind.COMMAND),
+        sample=(
+            "  thread 'main' (3762) panicked at build.rs:44:10:\n"
+            "  Unable to generate manpage. Is 'rst2man' installed? You can specify a custom 'rst2man' executable by setting the RST2MAN environment variable.: Os { code: 2, kind: NotFound, message: \"No such file or directory\" }\n"
+        ),
+        expected="rst2man",
+        independent=True,
+    ),
+    Rule(
         name="bsd-make",
         pattern=r"^[^\n:]+:\d+: \*\*\* missing separator\.  Stop\.$",
         fix=Install(kind=NeedKind.COMMAND, names=("bmake",), change=Tweak(prepare=(BSD_MAKE,))),

@@ -56,6 +56,12 @@ def test_output_of_a_good_build_matches_no_rule(text: str) -> None:
         assert [one.rule.name for one in diagnose(text, builder)] == []
 
 
+def test_a_refusal_is_quoted_from_its_first_word() -> None:
+    log = 'lj_arch.h:73:2: error: #error "Architecture not supported (in this version), see: luajit.org"\n'
+    match = next(one for one in diagnose(log, "make") if one.rule.name == "refused-architecture")
+    assert match.names == ("Architecture not supported (in this version), see: luajit.org",)
+
+
 def test_every_missing_header_is_collected_once() -> None:
     log = (
         "a.c:1:10: fatal error: x/y.h: No such file or directory\n" * 2

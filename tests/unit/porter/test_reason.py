@@ -38,6 +38,13 @@ from pytest_atesor.porter.reason import find_reason
             "error[E0432]: unresolved import `x`",
             id="rust",
         ),
+        pytest.param(
+            "error: failed to run custom build command for `x v1.0.0 (/w/x)`\n\nCaused by:\n  process didn't "
+            "exit successfully: `/w/build-script-build` (exit status: 101)\n  --- stderr\n\n"
+            "  thread 'main' (3762) panicked at build.rs:44:10:\n  Unable to generate manpage\n",
+            "Unable to generate manpage",
+            id="rust-build-script",
+        ),
         pytest.param("# x/y\n./m.go:7:2: undefined: z\n", "./m.go:7:2: undefined: z", id="go"),
         pytest.param("", "", id="silence"),
     ],
