@@ -51,6 +51,8 @@ _ASSEMBLER = (
     r"|error: (?:impossible constraint|invalid 'asm'|unknown register name|unknown asm constraint)"
     r"|invalid register name for"
 )
+_REFUSED = r"(?:[Uu]nsupported|[Uu]nknown|[Nn]ot supported|[Nn]o support|[Uu]nrecognized)"
+_PROCESSOR = r"(?:[Aa]rch|ARCH|[Cc]pu|CPU|[Pp]latform|[Pp]rocessor|[Ee]ndian)"
 
 RULES: tuple[Rule, ...] = (
     Rule(
@@ -104,8 +106,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="refused-architecture",
         pattern=(
-            r"#error[ \t\"'(]+(?P<name>[^\n]*(?:[Uu]nsupported|[Uu]nknown|[Nn]ot supported|[Nn]o support|[Uu]nrecognized)[^\n]*"
-            r"(?:arch|ARCH|Arch|cpu|CPU|platform|processor|endian)[^\n\"]*)"
+            rf"#error[ \t\"'(]+(?P<name>[^\n]*?(?:{_REFUSED}[^\n]{{0,200}}{_PROCESSOR}|{_PROCESSOR}[^\n]{{0,200}}{_REFUSED})[^\n\"]*)"
         ),
         fix=Stop(cause=Cause.UNSUPPORTED, reason="the code refuses this processor: {name}"),
         sample='lj_arch.h:69:2: error: #error "No support for this architecture (yet)"\n   69 | #error "No support for this architecture (yet)"\n',
