@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -18,6 +18,7 @@ from pytest_atesor.control.controller import Controller, XdistHooks
 from pytest_atesor.control.signals import ProcessBook, SetupInterrupted, StopSignals
 from pytest_atesor.core.exit_code import decide_exit_code
 from pytest_atesor.core.plan import BatchKind, Target
+from pytest_atesor.core.text import sanitize_line
 from pytest_atesor.errors import AtesorError, explaining_paths
 from pytest_atesor.intake.prepare import make_batch, make_draft, write_plan
 from pytest_atesor.runners.stop import StopFlag
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from pytest_atesor.intake.prepare import Draft
 
 __all__ = ["say", "start_batch"]
+
+_LONGEST_LINE: Final = 8000
 
 
 def start_batch(config: pytest.Config) -> int | None:
@@ -148,10 +151,13 @@ def _warn_of_many(workers: int) -> None:
 def _answer(line: str) -> None:
     """Print one line that was asked for; what stdout cannot encode is spelled out, as stderr always does."""
     encoding = sys.stdout.encoding or "utf-8"
-    shown = f"atesor: {line}".encode(encoding, "backslashreplace").decode(encoding)
+    shown = f"atesor: {sanitize_line(line, _LONGEST_LINE)}".encode(encoding, "backslashreplace").decode(
+        encoding
+    )
     print(shown, flush=True)  # noqa: T201 - pytest's reporter does not exist yet
 
 
 def say(line: str) -> None:
     """Print one line of this program's own."""
-    print(f"atesor: {line}", file=sys.stderr, flush=True)  # noqa: T201 - pytest's reporter does not exist yet
+    shown = sanitize_line(line, _LONGEST_LINE)  # a path in it may have any character
+    print(f"atesor: {shown}", file=sys.stderr, flush=True)  # noqa: T201 - pytest's reporter does not exist yet

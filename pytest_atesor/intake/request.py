@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest_atesor
+from pytest_atesor.core.text import sanitize
 from pytest_atesor.errors import BadInputError, UsageError
 from pytest_atesor.options import LIST, find_list_setting, find_manifest, has_order
 
@@ -124,7 +125,7 @@ def find_list_file(
     for folder in folders:
         path = folder / f"{value}{_SUFFIX}"
         if value and path.is_file():
-            return ListFile(path=path, source=f"packages/{path.name}", name=value)
+            return ListFile(path=path, source=_check_source(f"packages/{path.name}"), name=value)
     known = {path.stem for folder in folders if folder.is_dir() for path in folder.glob(f"*{_SUFFIX}")}
     raise BadInputError(
         f"no package list named {value!r} in {folders[0]} or among those of the plugin; "
@@ -209,4 +210,11 @@ def _describe(path: Path, rootdir: Path) -> ListFile:
         source = absolute.relative_to(rootdir).as_posix()
     except ValueError:
         source = absolute.name
-    return ListFile(path=absolute, source=source, name=absolute.stem)
+    return ListFile(path=absolute, source=_check_source(source), name=absolute.stem)
+
+
+def _check_source(source: str) -> str:
+    """Return a path as node ids show it. Raises BadInputError: JUnit readers refuse some characters."""
+    if sanitize(source) != source or "\n" in source or "\t" in source:
+        raise BadInputError(f"the path {source!a} has characters that no report can show; rename the file")
+    return source

@@ -14,6 +14,9 @@ GOOD = """{"$schema_version": 1, "packages": [
 ]}"""
 
 
+STRANGE = "li\nst\x1b[31m"
+
+
 @pytest.fixture
 def rootdir(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("ATESOR_LIST", "ATESOR_PLATFORM", "ATESOR_TARGET", "ATESOR_AGENT", "ATESOR_ENGINE"):
@@ -96,6 +99,29 @@ def test_it_is_refused_in_one_line_and_nothing_is_created(
     assert line.startswith("atesor: error: ")
     assert words in line
     assert sorted(path for path in rootdir.rglob("*") if "__pycache__" not in path.parts) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        pytest.param(["--atesor-list", STRANGE], "no report can show; rename the file", id="name"),
+        pytest.param([f"packages/{STRANGE}.json"], "no report can show; rename the file", id="path"),
+        pytest.param(["--atesor-manifest", f"{STRANGE}.yaml"], "no manifest at", id="missing"),
+    ],
+)
+def test_a_path_with_control_characters_is_refused_in_one_plain_line(
+    rootdir: Path,
+    pytester: pytest.Pytester,
+    capfd: pytest.CaptureFixture[str],
+    arguments: list[str],
+    words: str,
+) -> None:
+    (rootdir / "packages" / f"{STRANGE}.json").write_text(GOOD)
+    run = run_inside(pytester, capfd, *arguments, "--atesor-engine=none", "--atesor-agent=true")
+    assert run.code == 1
+    (line,) = run.err.splitlines()
+    assert words in line
+    assert line.isprintable()
 
 
 BROKEN = {

@@ -134,6 +134,12 @@ def test_a_path_longer_than_any_is_one_line(arguments: list[str], capsys: pytest
     assert line.endswith("xxx...: File name too long; check the path")
 
 
+def test_an_error_stays_one_plain_line_whatever_the_path(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", "no\nsuch\x1b[31m\u202e"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == "atesor: error: no such<U+202E> is no bundle: it has no batch_plan.json; check the path"
+
+
 @pytest.mark.parametrize("arguments", [[], ["batch"], ["sweep"], ["resources"]], ids=" ".join)
 def test_a_command_that_wants_another_shows_its_help(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
