@@ -250,7 +250,9 @@ def read_options(config: pytest.Config, environ: Mapping[str, str]) -> Options:
         output_root=config.rootpath / _parse_directory(values["output-root"], "output root"),
         batch_id=_text(values["batch-id"]),
         profile_root=_parse_path(values["profile-root"], config),
-        max_cases=_parse_number(values["max-cases"], "largest number of cases"),
+        max_cases=_parse_count(values["max-cases"], "largest number of cases", least=0)
+        if values["max-cases"]
+        else None,
         write_csv=any(_parse_flag(value) for value in values["write-summary-csv"]),
         is_plan_only=bool(values["plan-only"]),
         limits=SlotLimits(

@@ -3,7 +3,7 @@
 Everything here is decided from the folded ledger and from what the attempt directories hold.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final, assert_never
 
 from pytest_atesor.core.attempt import AttemptRecord
@@ -11,6 +11,7 @@ from pytest_atesor.core.events import AttemptEnded, AttemptLost, AttemptStarted,
 from pytest_atesor.core.jsontext import show_value
 from pytest_atesor.core.ledger import Attempt, Ended, Ledger, NotStarted, Running, Skipped
 from pytest_atesor.core.outcome import Cause, Status
+from pytest_atesor.core.plan import Plan
 from pytest_atesor.core.schema import near_matches
 from pytest_atesor.errors import UsageError
 
@@ -56,7 +57,7 @@ def decide_rerun(
 ) -> tuple[str, ...]:
     """Return the ids of the cases that a rerun runs, in plan order; ``names`` are case ids or labels.
 
-    Raises UsageError unless exactly one selection is given, or for a name that the plan does not have.
+    Raises UsageError unless exactly one selection is given, or for a name that no case or that two cases have.
     """
     if failed + bool(names) + everything != 1:
         raise UsageError("a rerun needs exactly one selection; give --failed, --case or --all")
@@ -65,13 +66,23 @@ def decide_rerun(
         return tuple(case.case_id for case in cases)
     if failed:
         return tuple(case.case_id for case in cases if _has_failed(ledger, case.case_id))
-    known = {case.label: case.case_id for case in cases} | {case.case_id: case.case_id for case in cases}
-    for name in names:
-        if name not in known:
-            hint = near_matches(name, list(known)) or "; see batch_plan.json for its cases"
-            raise UsageError(f"the batch has no case {show_value(name)}{hint}")
-    chosen = {known[name] for name in names}
+    chosen = set(_find_named(ledger.plan, names))
     return tuple(case.case_id for case in cases if case.case_id in chosen)
+
+
+def _find_named(plan: Plan, names: Iterable[str]) -> Iterator[str]:
+    labels = {case.label: case.case_id for case in plan.cases}
+    ids = {case.case_id: case.label for case in plan.cases}
+    for name in names:
+        if name in ids and labels.get(name, name) != name:
+            raise UsageError(
+                f"{show_value(name)} is the id of the case {show_value(ids[name])} and the label of another;"
+                f" say {show_value(ids[name])} or {labels[name]}"
+            )
+        if name not in ids and name not in labels:
+            hint = near_matches(name, [*labels, *ids]) or "; see batch_plan.json for its cases"
+            raise UsageError(f"the batch has no case {show_value(name)}{hint}")
+        yield labels.get(name, name)
 
 
 def _recover(

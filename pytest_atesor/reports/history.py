@@ -19,7 +19,9 @@ def format_bundle_line(ledger: Ledger) -> str:
 def format_package_line(ledger: Ledger, label: str) -> str:
     """Return what became of one case, by label or id, in a batch; empty when the plan does not have it."""
     plan = ledger.plan
-    case = next((case for case in plan.cases if label in {case.label, case.case_id}), None)
+    named = [case for case in plan.cases if label in {case.label, case.case_id}]
+    # What the user wrote comes before what was made of it: the id of one may be the label of another.
+    case = max(named, key=lambda case: case.label == label, default=None)
     if case is None:
         return ""
     outcome = describe_outcome(ledger.state(case.case_id))

@@ -154,6 +154,23 @@ def test_rerun_needs_exactly_one_selection(
         decide_rerun(ledger, failed=failed, names=names, everything=everything)
 
 
+def test_rerun_asks_back_when_one_case_s_id_is_another_s_label(make_plan: PlanFactory) -> None:
+    plan = make_plan("first", "second")
+    spaced, dashed = plan.cases
+    plan = replace(
+        plan,
+        cases=(
+            replace(spaced, label="a b", case_id="a-b"),
+            replace(dashed, label="a-b", case_id="a-b-12345678"),
+        ),
+    )
+    ledger = Ledger(plan)
+    assert decide_rerun(ledger, names=["a b"]) == ("a-b",)
+    assert decide_rerun(ledger, names=["a-b-12345678"]) == ("a-b-12345678",)
+    with pytest.raises(UsageError, match='"a-b" is the id of the case "a b".*; say "a b" or a-b-12345678$'):
+        decide_rerun(ledger, names=["a-b"])
+
+
 def test_rerun_of_an_unknown_case_hints_at_near_ones(ledger: Ledger) -> None:
     with pytest.raises(UsageError, match='the batch has no case "pased"; did you mean "passed"'):
         decide_rerun(ledger, names=["pased"])
