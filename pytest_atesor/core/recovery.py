@@ -57,7 +57,7 @@ def decide_rerun(
 ) -> tuple[str, ...]:
     """Return the ids of the cases that a rerun runs, in plan order; ``names`` are case ids or labels.
 
-    Raises UsageError unless exactly one selection is given, or for a name that no case or that two cases have.
+    Raises UsageError unless exactly one selection is given, or for a name that no case has, or two have.
     """
     if failed + bool(names) + everything != 1:
         raise UsageError("a rerun needs exactly one selection; give --failed, --case or --all")

@@ -167,7 +167,7 @@ def test_rerun_asks_back_when_one_case_s_id_is_another_s_label(make_plan: PlanFa
     ledger = Ledger(plan)
     assert decide_rerun(ledger, names=["a b"]) == ("a-b",)
     assert decide_rerun(ledger, names=["a-b-12345678"]) == ("a-b-12345678",)
-    with pytest.raises(UsageError, match='"a-b" is the id of the case "a b".*; say "a b" or a-b-12345678$'):
+    with pytest.raises(UsageError, match=r'"a-b" is the id of the case "a b".*; say "a b" or a-b-12345678$'):
         decide_rerun(ledger, names=["a-b"])
 
 
