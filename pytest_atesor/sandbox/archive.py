@@ -1,12 +1,13 @@
 """Writes a container image as a docker-archive file, which every engine can load.
 
 One layer, one tag. Engines disagree on how to label an image's architecture at import; here it stands in the
-image's own configuration.
+image's own configuration. What comes before the layer's bytes names their digest, so it is known last:
+:func:`format_head` and :func:`format_tail` let the layer be packed while it is still being made.
 """
 
 import hashlib
-import io
 import json
+import shutil
 import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +17,9 @@ from typing import IO, TYPE_CHECKING
 if TYPE_CHECKING:
     from pytest_atesor.core.plan import Json
 
-__all__ = ["ImageSettings", "format_config", "write_archive"]
+__all__ = ["ImageSettings", "Layer", "format_config", "format_head", "format_tail", "write_archive"]
+
+_BLOCK = tarfile.BLOCKSIZE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,22 +50,50 @@ def format_config(settings: ImageSettings, layer_sha256: str) -> bytes:
     return json.dumps(document, sort_keys=True).encode()
 
 
-def write_archive(root_tar: Path, target: IO[bytes], settings: ImageSettings) -> None:
-    """Write the archive that makes ``root_tar`` (uncompressed) an image."""
-    with root_tar.open("rb") as stream:
-        layer_sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
-    config = format_config(settings, layer_sha256)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layer:
+    """An uncompressed layer's digest and size."""
+
+    sha256: str
+    size_bytes: int
+
+
+def format_head(layer: Layer, settings: ImageSettings) -> bytes:
+    """Return the archive up to the layer's first byte."""
+    config = format_config(settings, layer.sha256)
     config_name = hashlib.sha256(config).hexdigest() + ".json"
-    layer_name = f"{layer_sha256}/layer.tar"
+    layer_name = f"{layer.sha256}/layer.tar"
     manifest = json.dumps([
         {"Config": config_name, "RepoTags": [settings.tag], "Layers": [layer_name]}
     ]).encode()
-    with tarfile.open(fileobj=target, mode="w|", format=tarfile.GNU_FORMAT) as archive:
-        for name, content in (("manifest.json", manifest), (config_name, config)):
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            archive.addfile(member, io.BytesIO(content))
-        member = tarfile.TarInfo(layer_name)
-        member.size = root_tar.stat().st_size
-        with root_tar.open("rb") as stream:
-            archive.addfile(member, stream)
+    documents = b"".join(
+        _format_member(name, len(content)) + content + _pad(len(content))
+        for name, content in (("manifest.json", manifest), (config_name, config))
+    )
+    return documents + _format_member(layer_name, layer.size_bytes)
+
+
+def format_tail(layer: Layer) -> bytes:
+    """Return the archive after the layer's last byte."""
+    return _pad(layer.size_bytes) + bytes(2 * _BLOCK)
+
+
+def write_archive(root_tar: Path, target: IO[bytes], settings: ImageSettings) -> None:
+    """Write the archive that makes ``root_tar`` (uncompressed) an image."""
+    with root_tar.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        layer = Layer(sha256=digest, size_bytes=root_tar.stat().st_size)
+        stream.seek(0)
+        target.write(format_head(layer, settings))
+        shutil.copyfileobj(stream, target)
+    target.write(format_tail(layer))
+
+
+def _format_member(name: str, size_bytes: int) -> bytes:
+    member = tarfile.TarInfo(name)
+    member.size = size_bytes
+    return member.tobuf(tarfile.GNU_FORMAT)
+
+
+def _pad(size_bytes: int) -> bytes:
+    return bytes(-size_bytes % _BLOCK)

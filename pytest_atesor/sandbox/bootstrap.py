@@ -12,16 +12,17 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pytest_atesor.core.child_outcome import clean_reason
 from pytest_atesor.core.plan import Platform
 from pytest_atesor.errors import SetupError
 from pytest_atesor.sandbox import recipe
-from pytest_atesor.sandbox.archive import ImageSettings, write_archive
+from pytest_atesor.sandbox.archive import ImageSettings
+from pytest_atesor.sandbox.packing import LayerPacker
 
-__all__ = ["bootstrap_archive", "parse_debian_mirror", "read_debian_mirror"]
+__all__ = ["bootstrap_archive", "find_free_memory", "parse_debian_mirror", "read_debian_mirror"]
 
 _TOOLS: Mapping[str, str] = {"mmdebstrap": "mmdebstrap", "arch-test": "arch-test", "zstd": "zstd"}
 _TARGET_FORMAT = "$(LABEL)|$(COMPONENT)|$(REPO_URI)"
@@ -31,6 +32,10 @@ _TERM_WAIT_S = 30.0
 # What is mounted for the new system is seen by nobody else and goes with its processes, however they end.
 # Without root, mmdebstrap does that by itself.
 _OWN_MOUNTS = ("unshare", "--mount", "--propagation", "private")
+# In memory nothing is synced, and removing a hundred thousand files takes no time. Without the mount it is a
+# directory like any other.
+_IN_MEMORY = ("sh", "-c", 'mount -t tmpfs -o "mode=0755,size=$1" tmpfs "$2" || :; shift 2; exec "$@"', "sh")
+_SYSTEM_BYTES = 4 << 30  # the larger of the two systems with its packages, and half as much
 _SHARED_SCRATCH = Path("/var/tmp")  # noqa: S108 - the ids of mmdebstrap's user namespace may not enter ours
 
 
@@ -58,31 +63,60 @@ def bootstrap_archive(
     log = archive.parent / f"{variant}-build.log"
     progress(f"building the {variant} image from {platform} packages, some minutes; log: {log}")
     with _temporary(archive.parent) as directory:
-        root = directory / "root.tar"
+        root, packed = directory / "root.tar", directory / archive.name
         script = recipe.recipe_directory() / "bootstrap.sh"
         suite, components = recipe.BOOTSTRAP_SUITES[platform], recipe.BOOTSTRAP_COMPONENTS[platform]
         is_root = os.geteuid() == 0
         kind = "accelerated" if accelerated else "plain"
         argv = ["sh", str(script), kind, suite, components, host, str(root)]
-        if (
-            is_root
-            and subprocess.run([*_OWN_MOUNTS, "true"], capture_output=True, check=False).returncode == 0
-        ):
-            argv = [*_OWN_MOUNTS, *argv]
         if platform is Platform.DEBIAN and (mirror := read_debian_mirror()):
             argv.append(mirror)
-        _run_logged(argv, log, scratch=directory if is_root else _SHARED_SCRATCH, progress=progress)
-        versions = Path(f"{root}.versions").read_text(encoding="utf-8")
-        created = int(time.time())
-        settings = ImageSettings(
-            tag=tag,
-            environment=recipe.ENVIRONMENT,
-            labels=recipe.format_labels(digest=digest, created_s=created, versions=versions),
-            created=dt.datetime.fromtimestamp(created, dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        )
-        progress(f"packing the {variant} image ({versions.replace(chr(10), ' ').strip()})")
-        _pack(root, directory / archive.name, settings)
-        (directory / archive.name).replace(archive)
+        scratch = directory / "scratch" if is_root else _SHARED_SCRATCH
+        if is_root:
+            scratch.mkdir()
+            argv = [*_plan_mounts(scratch), *argv]
+        with LayerPacker(root, directory / "layer.zst") as packer:
+            _run_logged(argv, log, scratch=scratch, progress=progress)
+            versions = Path(f"{root}.versions").read_text(encoding="utf-8")
+            created = int(time.time())
+            settings = ImageSettings(
+                tag=tag,
+                environment=recipe.ENVIRONMENT,
+                labels=recipe.format_labels(digest=digest, created_s=created, versions=versions),
+                created=dt.datetime.fromtimestamp(created, dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            )
+            progress(f"packing the {variant} image ({versions.replace(chr(10), ' ').strip()})")
+            packer.write_archive(packed, settings)
+        packed.replace(archive)
+
+
+def _plan_mounts(scratch: Path) -> tuple[str, ...]:
+    """Return the command line in front of root's that gives it mounts of its own, where that can be had.
+
+    With memory to spare three times over, the directory ``scratch`` is in memory.
+    """
+    if subprocess.run([*_OWN_MOUNTS, "true"], capture_output=True, check=False).returncode != 0:
+        return ()
+    import psutil  # noqa: PLC0415 - every agent's start imports this module
+
+    if find_free_memory(psutil.virtual_memory().available) < 3 * _SYSTEM_BYTES:
+        return _OWN_MOUNTS
+    return (*_OWN_MOUNTS, *_IN_MEMORY, str(2 * _SYSTEM_BYTES), str(scratch))
+
+
+def find_free_memory(available_bytes: int, groups: Path = Path("/sys/fs/cgroup")) -> int:
+    """Return how much of the machine's available memory this process may use by its control group's limit.
+
+    Only the group that stands at the root is looked at: a container's own.
+    """
+    for limit, used in (
+        ("memory.max", "memory.current"),
+        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
+    ):
+        with suppress(OSError, ValueError):
+            free = int((groups / limit).read_text("ascii")) - int((groups / used).read_text("ascii"))
+            available_bytes = min(available_bytes, max(0, free))
+    return available_bytes
 
 
 def parse_debian_mirror(targets: str) -> str | None:
@@ -174,14 +208,3 @@ def _end_session(process: "subprocess.Popen[bytes]") -> None:
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-
-
-def _pack(root: Path, target: Path, settings: ImageSettings) -> None:
-    with subprocess.Popen(
-        ["zstd", "-q", "-1", "-T0", "-o", str(target)],  # noqa: S607 - PATH
-        stdin=subprocess.PIPE,
-    ) as packer:
-        if packer.stdin is not None:
-            write_archive(root, packer.stdin, settings)
-    if packer.returncode != 0:
-        raise SetupError(f"the image archive {target} could not be written; is {target.parent} full?")

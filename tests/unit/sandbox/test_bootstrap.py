@@ -1,13 +1,15 @@
 import json
 import os
+import subprocess
 import tarfile
 from pathlib import Path
 
+import psutil
 import pytest
 
 from pytest_atesor.core.plan import Platform
 from pytest_atesor.errors import SetupError
-from pytest_atesor.sandbox.bootstrap import bootstrap_archive, parse_debian_mirror
+from pytest_atesor.sandbox.bootstrap import bootstrap_archive, find_free_memory, parse_debian_mirror
 from pytest_atesor.sandbox.recipe import host_architecture
 
 MAIN = "Debian|main|http://mirror.invalid/debian/"
@@ -15,6 +17,7 @@ MAIN = "Debian|main|http://mirror.invalid/debian/"
 # Stands in for the program of that name: makes a root file system with one file, fails when told to.
 MMDEBSTRAP = r"""#!/bin/sh
 echo "I: asked for $*" | tr '\n' ' '; echo
+echo "I: works in $(stat -f -c %T "$TMPDIR")"
 [ ! -e "$0.broken" ] || { echo 'E: no mirror answers' >&2; exit 3; }
 for word; do
     case $word in
@@ -54,7 +57,7 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, script in (
         ("mmdebstrap", MMDEBSTRAP),
         ("arch-test", "#!/bin/sh\n"),
-        ("zstd", '#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done\ncat > "$2"\n'),
+        ("zstd", "#!/bin/sh\nexec cat\n"),
     ):
         (directory / name).write_text(script)
         (directory / name).chmod(0o755)
@@ -77,6 +80,24 @@ def test_a_bootstrap_packs_the_new_system_with_its_labels(programs: Path, tmp_pa
     assert manifest["RepoTags"] == ["localhost/x:y"]
     assert config["config"]["Labels"]["org.pytest-atesor.version.go"] == "1.27.4"
     assert "HOSTTYPE=riscv64" in config["config"]["Env"]
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0
+    or subprocess.run(["unshare", "--mount", "true"], check=False).returncode != 0  # noqa: S607 - PATH
+    or find_free_memory(psutil.virtual_memory().available) < 12 << 30,
+    reason="needs root that may mount, and 12 GiB of free memory",
+)
+def test_with_memory_to_spare_the_system_is_made_there_and_nothing_stays_mounted(
+    programs: Path, tmp_path: Path
+) -> None:
+    assert programs.is_dir()
+    archive = tmp_path / "x.tar.zst"
+    bootstrap_archive(Platform.DEBIAN, archive, tag="t", digest="d", progress=lambda _line: None)
+    log = (tmp_path / "debian-build.log").read_text()
+    assert log.count("I: works in tmpfs") == 2
+    assert str(tmp_path) not in Path("/proc/self/mountinfo").read_text(encoding="utf-8")
+    assert archive.exists()
 
 
 @pytest.mark.parametrize(("wish", "shown"), [("1", True), ("0", False)])
@@ -122,3 +143,29 @@ def test_ubuntu_is_made_from_its_own_default_mirror(programs: Path, tmp_path: Pa
     asked = (tmp_path / "ubuntu-build.log").read_text().splitlines()
     last_words = [line.split()[-2:] for line in asked if line.startswith("I: asked for")]
     assert [words[0] for words in last_words] == ["noble", "noble"]
+
+
+@pytest.mark.parametrize(
+    ("files", "free"),
+    [
+        pytest.param({}, 1000, id="no-groups"),
+        pytest.param({"memory.max": "max\n", "memory.current": "5\n"}, 1000, id="no-limit"),
+        pytest.param({"memory.max": "700\n", "memory.current": "500\n"}, 200, id="v2"),
+        pytest.param({"memory.max": "700\n", "memory.current": "900\n"}, 0, id="beyond"),
+        pytest.param(
+            {"memory/memory.limit_in_bytes": "700\n", "memory/memory.usage_in_bytes": "100\n"}, 600, id="v1"
+        ),
+        pytest.param(
+            {"memory/memory.limit_in_bytes": f"{1 << 62}\n", "memory/memory.usage_in_bytes": "1\n"},
+            1000,
+            id="v1-without-limit",
+        ),
+    ],
+)
+def test_memory_that_a_control_group_forbids_is_not_free(
+    tmp_path: Path, files: dict[str, str], free: int
+) -> None:
+    (tmp_path / "memory").mkdir()
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    assert find_free_memory(1000, tmp_path) == free
