@@ -9,6 +9,7 @@ from pytest_atesor.core.jsontext import format_json, format_json_line
 from pytest_atesor.core.ledger import Attempt, Counts, Ledger, count_states
 from pytest_atesor.core.plan import Case, Json
 from pytest_atesor.core.summary import Missing, Outcome, SummaryRow, describe_outcome
+from pytest_atesor.core.text import sanitize
 
 __all__ = ["format_attempts", "format_results", "format_summary", "format_summary_csv"]
 
@@ -104,8 +105,8 @@ def format_summary(ledger: Ledger, rows: Sequence[SummaryRow], fields: Sequence[
 def format_summary_csv(rows: Sequence[SummaryRow], fields: Sequence[str]) -> str:
     """Return the rows as CSV (RFC 4180) with a header line.
 
-    Text that a spreadsheet would run as a formula gets an apostrophe in front; numbers stay numbers. What is
-    missing or null is empty; arrays and objects are JSON.
+    Text is sanitized, and what a spreadsheet would run as a formula gets an apostrophe in front; numbers stay
+    numbers. What is missing or null is empty; arrays and objects are JSON.
     """
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\r\n")
@@ -204,9 +205,9 @@ def _cell(value: Json | Missing) -> str | int | float:
         case int() | float():
             return value
         case str():
-            return _defuse(value)
+            return _defuse(sanitize(value))
         case _:
-            return format_json_line(value).rstrip("\n")
+            return sanitize(format_json_line(value).rstrip("\n"))
 
 
 def _defuse(text: str) -> str:

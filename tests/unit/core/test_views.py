@@ -133,3 +133,17 @@ def test_no_cell_of_the_csv_is_run_as_a_formula(make_plan: PlanFactory, make_rec
         "",
     ]
     assert cells["duration_s"] == "12.34"
+
+
+def test_no_cell_of_the_csv_has_a_control_character(
+    make_plan: PlanFactory, make_record: RecordFactory
+) -> None:
+    ledger = fold_events(make_plan("zlib"), [AttemptEnded(at=AT, record=make_record("zlib"))])
+    values: dict[str, Json | Missing] = {
+        "text": "\x1b[31mred\x00 \u202e",
+        "formula": "\x00=1",
+        "json": ["\x9b31m"],
+    }
+    text = format_summary_csv(summarize(ledger, {"zlib": values}), list(values))
+    _, row = csv.reader(io.StringIO(text))
+    assert row[-3:] == ["red <U+202E>", "'=1", '[""]']
