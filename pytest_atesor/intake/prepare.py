@@ -168,25 +168,8 @@ def _make_batch(
     stack: ExitStack,
 ) -> Batch:
     clock = system_clock()
-    state = state_directory(environ)
     settings: dict[str, Json] = dict(draft.plan.settings)
-    sites: tuple[Site, ...]
-    if draft.plan.target is Target.NATIVE and draft.options.engine != "none":
-        from pytest_atesor.intake.native import hold_machines  # noqa: PLC0415 - only for this target
-
-        state = state / "native"  # nothing of it is shared with emulated batches
-        sites = hold_machines(
-            stack,
-            settings,
-            platform=draft.plan.platform,
-            options=draft.options,
-            workers=draft.workers,
-            environ=environ,
-            state=state,
-            say=_show_progress,
-        )
-    else:
-        sites = (_prepare_site(draft, state, settings),)
+    state, sites = _prepare_sites(draft, environ, settings, stack)
     history = History(state, draft.plan)
     settings["expected_s"] = cast("Json", history.expect())
     settings["retry_environment"] = draft.options.retry_environment
@@ -207,23 +190,7 @@ def _make_batch(
             berth.lease.release()
         raise
     bundle.add_view(PageWriter(bundle.layout))
-    orders = Orders(
-        plan=str(bundle.layout.plan),
-        rootdir=str(config.rootpath),
-        worker="",
-        slot="",
-        state=str(state),
-        log_directory=str(config.rootpath / LOG_DIRECTORY),
-        environment=dict(draft.options.dotenv),
-        case_ids=None if draft.reopened is None else [case.case_id for case in draft.plan.cases],
-        sandboxed=list(draft.sandboxed),
-        engine=str(settings["engine"]),
-        image="",
-        memory_bytes=None,
-        pids=draft.options.limits.pids,
-        cpu_weight=draft.options.limits.cpu_weight,
-        retry_environment=draft.options.retry_environment,
-    )
+    orders = _make_orders(draft, bundle, str(settings["engine"]), state, config.rootpath)
     crew = Crew(berths, orders, processes, clear_slot)
     return Batch(
         bundle=bundle,
@@ -233,6 +200,50 @@ def _make_batch(
         sites=sites,
         history=history,
         has_breaker=draft.options.has_breaker,
+    )
+
+
+def _prepare_sites(
+    draft: Draft, environ: Mapping[str, str], settings: dict[str, Json], stack: ExitStack
+) -> tuple[Path, tuple[Site, ...]]:
+    """Return the state directory and where the slots are; ``settings`` gets what was found there."""
+    state = state_directory(environ)
+    if draft.plan.target is not Target.NATIVE or draft.options.engine == "none":
+        return state, (_prepare_site(draft, state, settings),)
+    from pytest_atesor.intake.native import hold_machines  # noqa: PLC0415 - only for this target
+
+    state = state / "native"  # nothing of it is shared with emulated batches
+    sites = hold_machines(
+        stack,
+        settings,
+        platform=draft.plan.platform,
+        options=draft.options,
+        workers=draft.workers,
+        environ=environ,
+        state=state,
+        say=_show_progress,
+    )
+    return state, sites
+
+
+def _make_orders(draft: Draft, bundle: Bundle, engine: str, state: Path, rootdir: Path) -> Orders:
+    """Return what every worker is told; its name, its slot and that one's machine are added later."""
+    return Orders(
+        plan=str(bundle.layout.plan),
+        rootdir=str(rootdir),
+        worker="",
+        slot="",
+        state=str(state),
+        log_directory=str(rootdir / LOG_DIRECTORY),
+        environment=dict(draft.options.dotenv),
+        case_ids=None if draft.reopened is None else [case.case_id for case in draft.plan.cases],
+        sandboxed=list(draft.sandboxed),
+        engine=engine,
+        image="",
+        memory_bytes=None,
+        pids=draft.options.limits.pids,
+        cpu_weight=draft.options.limits.cpu_weight,
+        retry_environment=draft.options.retry_environment,
     )
 
 
