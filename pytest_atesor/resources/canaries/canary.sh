@@ -13,7 +13,8 @@ export LC_ALL=C.UTF-8 GOOS=linux GOARCH=riscv64 GOTOOLCHAIN=local GOFLAGS= CGO_E
 
 prepare() {
     mkdir -p tools
-    go build -gcflags='cmd/...=-N -l -dwarf=false' -ldflags='-s -w' -o tools/ cmd/compile cmd/link
+    # with the compiler's own profile, all of the standard library would be compiled again
+    go build -pgo=off -gcflags='cmd/...=-N -l -dwarf=false' -ldflags='-s -w' -o tools/ cmd/compile cmd/link
     go list -deps -export -f '{{if .Export}}packagefile {{.ImportPath}}={{.Export}}{{end}}' runtime strconv > importcfg
     go list -f '{{$at := .Dir}}{{range .GoFiles}}{{$at}}/{{.}}{{"\n"}}{{end}}' strconv > strconv.files
     go env GOROOT > goroot
