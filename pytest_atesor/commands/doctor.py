@@ -13,7 +13,7 @@ from pytest_atesor.errors import SetupError, UsageError
 from pytest_atesor.options import ENGINES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 __all__ = ["doctor", "read_environment"]
 
@@ -71,16 +71,20 @@ def _check_native(environ: Mapping[str, str]) -> int:
 def _check_emulated(engine: str, environ: Mapping[str, str]) -> int:
     from pytest_atesor.sandbox.image import describe_image  # noqa: PLC0415 - only for this target
     from pytest_atesor.sandbox.preflight import run_preflight  # noqa: PLC0415 - the same
-    from pytest_atesor.sandbox.select import select_engine  # noqa: PLC0415 - the same
+    from pytest_atesor.sandbox.select import NoEngineError, select_engine  # noqa: PLC0415 - the same
     from pytest_atesor.sandbox.slots import state_directory  # noqa: PLC0415 - the same
 
     state = state_directory(environ)
     try:
         chosen = select_engine(engine)
         info = run_preflight(chosen, Platform.DEBIAN, Target.QEMU, state=state)
+    except NoEngineError as error:
+        _tell_problems(error.reasons)
+        click.echo("not ready: no container engine answers; mend one of them")
+        return _NOT_READY
     except SetupError as error:
-        text, _, fix = str(error).rpartition("; ")
-        click.echo(f"problem: {text}\n    {fix}\nnot ready: 1 problem(s)")
+        _tell_problems([str(error)])
+        click.echo("not ready: 1 problem(s)")
         return _NOT_READY
     click.echo(f"engine: {info.name} {info.version}{', without root' if info.rootless else ''}")
     if info.unenforced:
@@ -88,3 +92,10 @@ def _check_emulated(engine: str, environ: Mapping[str, str]) -> int:
     click.echo(f"image: {describe_image(chosen, Platform.DEBIAN, state=state)}")
     click.echo("ready")
     return 0
+
+
+def _tell_problems(reasons: Iterable[str]) -> None:
+    """Print each reason, and on a line of its own what mends it, where the reason ends with that."""
+    for reason in reasons:
+        problem, _, fix = reason.rpartition("; ")
+        click.echo(f"problem: {problem}\n    {fix}" if problem else f"problem: {fix}")

@@ -1,7 +1,7 @@
 """Choosing the container engine: the one that was asked for, or the first that answers."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pytest_atesor.errors import SetupError, UsageError
 from pytest_atesor.sandbox.engines.docker import DockerEngine
@@ -10,13 +10,21 @@ from pytest_atesor.sandbox.engines.podman import PodmanEngine
 from pytest_atesor.sandbox.interface import Engine
 from pytest_atesor.sandbox.slots import state_directory
 
-__all__ = ["find_engine", "select_engine"]
+__all__ = ["NoEngineError", "find_engine", "select_engine"]
+
+
+class NoEngineError(SetupError):
+    """None of the engines answers; ``reasons`` has each one's, which ends with what mends it."""
+
+    def __init__(self, reasons: Sequence[str]) -> None:
+        super().__init__("no container engine answers - " + " | ".join(reasons))
+        self.reasons = tuple(reasons)
 
 
 def select_engine(name: str, candidates: Mapping[str, Engine] | None = None) -> Engine:
     """Return an engine that answered its probe; "auto" tries docker, podman and host.
 
-    Raises UsageError for an unknown name, SetupError with each engine's reason when none answers.
+    Raises UsageError for an unknown name, NoEngineError with each engine's reason when none answers.
     """
     engines = candidates or _make_engines()
     if name != "auto":
@@ -31,7 +39,7 @@ def select_engine(name: str, candidates: Mapping[str, Engine] | None = None) -> 
             reasons.append(f"{engine.name}: {error}")
         else:
             return engine
-    raise SetupError("no container engine answers - " + " | ".join(reasons))
+    raise NoEngineError(reasons)
 
 
 def find_engine(name: str) -> Engine:

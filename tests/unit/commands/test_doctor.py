@@ -29,3 +29,19 @@ def test_settings_may_stand_in_the_env_file(tmp_path: Path, capsys: pytest.Captu
 def test_a_target_that_there_is_not_is_a_bad_flag(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--target", "arm"]) == 2
     assert "unknown target 'arm'" in capsys.readouterr().err
+
+
+def test_without_any_engine_each_one_s_problem_stands_with_what_mends_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert main(["doctor"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:4] == [
+        "problem: docker: docker is not installed",
+        "    apt-get install docker.io",
+        "problem: podman: podman is not installed",
+        "    apt-get install podman",
+    ]
+    assert lines[4].startswith("problem: host: sandboxes without a container engine need ")
+    assert lines[-1] == "not ready: no container engine answers; mend one of them"
