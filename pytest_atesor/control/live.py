@@ -179,21 +179,19 @@ class LiveReport:
         self._known[nodeid] = record.status if record is not None else Status.SKIPPED
 
     def summary(self, defects: Sequence[str], warnings: Sequence[str] = ()) -> None:
-        """Print the table of the selected cases, counts and pass rate, how to go on, and other defects."""
+        """Print the table of the selected cases, counts and pass rate, how to go on, and other defects.
+
+        With ``-qq`` the defects alone: without them nobody could tell why the exit code is what it is.
+        """
         from pytest_atesor.control.github import tell_github  # noqa: PLC0415 - the page's room, for the end only
-        from pytest_atesor.reports.table import format_report  # noqa: PLC0415 - rich, for the end only
 
         self._is_summary = True
         terminal = self._terminal
-        if terminal is None or self._verbosity < -1:
+        if terminal is None:
             return
         with contextlib.suppress(OSError):
-            is_list = self._ledger.plan.kind is BatchKind.PACKAGE_LIST
-            terminal.write_sep("=", "packages" if is_list else "cases")
-            writer = self._config.get_terminal_writer()
-            report = format_report(self._ledger, width=writer.fullwidth, color=writer.hasmarkup)
-            for line in [*report.split("\n"), *self._list_ways_on()]:
-                terminal.write_line(line)
+            if self._verbosity >= -1:
+                self._show_table(terminal)
             for warning in warnings:
                 terminal.write_line(f"atesor: {warning}")
             for defect in defects:
@@ -205,6 +203,16 @@ class LiveReport:
             and self._config.getoption("reportchars", _REPORT_CHARACTERS) != _REPORT_CHARACTERS
         ):
             terminal.stats["failed"] = self._set_aside
+
+    def _show_table(self, terminal: Any) -> None:  # noqa: ANN401 - pytest's reporter has no public type
+        from pytest_atesor.reports.table import format_report  # noqa: PLC0415 - rich, for the end only
+
+        is_list = self._ledger.plan.kind is BatchKind.PACKAGE_LIST
+        terminal.write_sep("=", "packages" if is_list else "cases")
+        writer = self._config.get_terminal_writer()
+        report = format_report(self._ledger, width=writer.fullwidth, color=writer.hasmarkup)
+        for line in [*report.split("\n"), *self._list_ways_on()]:
+            terminal.write_line(line)
 
     @contextlib.contextmanager
     def failures_set_aside(self) -> Iterator[None]:

@@ -65,6 +65,15 @@ def test_pytests_own_sections_come_when_asked_for(mixed: Lab) -> None:
     assert sum(line.startswith("FAIL packages/mixed.json::gron") for line in run.lines) == 1
 
 
+def test_two_q_leave_the_table_out_and_not_the_error_nor_the_step_summary(mixed: Lab) -> None:
+    summary = mixed.root / "summary.md"
+    run = mixed.run("--atesor-list=mixed", "-qq", "-knosuch", GITHUB_STEP_SUMMARY=str(summary))
+    assert run.code == 2
+    assert "atesor: error: no case of packages/mixed.json was selected" in run.out
+    assert "packages" not in [line.strip("= ") for line in run.lines]
+    assert "5 planned: 5 unselected" in summary.read_text()
+
+
 @pytest.mark.parametrize("workers", ["-n0", "-n2"])
 def test_an_interrupted_batch_names_the_command_that_goes_on(lab: Lab, workers: str) -> None:
     lab.write_list("long", {"zlib": "pass", "gron": "after-look", "jq": "after-look", "anew": "after-look"})
