@@ -2,6 +2,8 @@
 
 import importlib.util
 import json
+import re
+from collections import Counter
 from pathlib import Path
 from types import ModuleType
 
@@ -28,6 +30,28 @@ def test_every_package_has_one_expectation_and_a_mirror() -> None:
     expected = json.loads((_ROOT / "tools/regression_expected.json").read_text())
     assert {one.name for one in entries} == set(expected)
     assert all(any(place.startswith("deb:") for place in one.mirrors) for one in entries)
+
+
+def test_the_list_is_long_pinned_and_spread_over_the_build_systems() -> None:
+    entries = parse_package_list(_LIST.read_bytes(), "packages/regression.json").entries
+    builders = Counter(one.tags[0] for one in entries)
+    assert len(entries) >= 60
+    assert [one.name for one in entries if not one.ref and not re.search(r"-\d[\d.]*\.tar\.", one.url)] == []
+    assert {"autotools", "cmake", "configure", "go", "make", "meson"} <= set(builders)
+
+
+def test_every_expectation_is_a_verdict_and_only_a_failure_has_its_cause() -> None:
+    expected = json.loads((_ROOT / "tools/regression_expected.json").read_text())
+    causes = {f"FAIL {cause}" for cause in ("build", "dependency", "unsupported")}
+    assert set(expected.values()) <= {"PASS", "UNVERIFIED", *causes}
+
+
+def test_the_slice_of_ci_is_small_and_no_success_alone() -> None:
+    entries = parse_package_list(_LIST.read_bytes(), "packages/regression.json").entries
+    expected = json.loads((_ROOT / "tools/regression_expected.json").read_text())
+    chosen = [one.name for one in entries if "ci" in one.tags]
+    assert 2 <= len(chosen) <= 5
+    assert {expected[name].partition(" ")[0] for name in chosen} == {"PASS", "UNVERIFIED", "FAIL"}
 
 
 def test_a_difference_and_a_package_that_did_not_run_are_marked(tool: ModuleType) -> None:
