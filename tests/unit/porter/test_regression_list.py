@@ -37,7 +37,7 @@ def test_the_list_is_long_pinned_and_spread_over_the_build_systems() -> None:
     builders = Counter(one.tags[0] for one in entries)
     assert len(entries) >= 60
     assert [one.name for one in entries if not one.ref and not re.search(r"-\d[\d.]*\.tar\.", one.url)] == []
-    assert {"autotools", "cmake", "configure", "go", "make", "meson"} <= set(builders)
+    assert {"autotools", "cargo", "cmake", "configure", "go", "make", "meson"} <= set(builders)
 
 
 def test_every_expectation_is_a_verdict_and_only_a_failure_has_its_cause() -> None:
