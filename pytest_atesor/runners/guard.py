@@ -24,8 +24,9 @@ _SCRIPT: Final = f"""\
 cd /
 read -r nothing
 read -r mark group <&{_NOTE}
-[ "$mark" != 0 ] || exit 0
-[ "$group" = 0 ] || kill -KILL -- "-$group"
+# Anything but a mark would be a pattern for everybody's processes, and group 1 is everybody.
+case $mark in '' | 0 | *[!0-9]*) exit 0 ;; esac
+case $group in '' | 0 | 1 | *[!0-9]*) ;; *) kill -KILL -- "-$group" ;; esac
 for round in 1 2 3 4 5; do
     found=$(grep -ls "^{LIMIT_LABEL}  *$mark " /proc/[0-9]*/limits)
     [ -n "$found" ] || exit 0
@@ -79,7 +80,7 @@ class _Guard:
 
         The guard sleeps on: waking it for each child would cost more than all else here.
         """
-        os.pwrite(self.memory, f"{mark:<20} {group:<10}\n".encode(), 0)
+        _note(self.memory, mark, group)
 
     def is_alive(self) -> bool:
         """Say whether it would do its work; one that was killed is reaped."""
@@ -99,6 +100,10 @@ class _Guard:
         """Close our side."""
         os.close(self.writer)
         os.close(self.memory)
+
+
+def _note(memory: int, mark: int = 0, group: int = 0) -> None:
+    os.pwrite(memory, f"{mark:<20} {group:<10}\n".encode(), 0)
 
 
 def _take() -> _Guard | None:
@@ -131,13 +136,12 @@ def _start() -> _Guard | None:
             ours.callback(os.close, writer)
             memory = os.memfd_create("atesor-guard")
             ours.callback(os.close, memory)
+            _note(memory)  # before there is a guard: we may be killed at any time
             pid = _spawn(reader, memory)
         except OSError:
             return None
         ours.pop_all()
-    guard = _Guard(pid, writer, memory)
-    guard.note()
-    return guard
+    return _Guard(pid, writer, memory)
 
 
 def _spawn(pipe: int, memory: int) -> int:

@@ -13,7 +13,7 @@ import pytest
 
 from pytest_atesor.core.child_end import ChildEnd
 from pytest_atesor.runners.descendants import child_pids
-from pytest_atesor.runners.guard import guarding
+from pytest_atesor.runners.guard import _SCRIPT, guarding
 
 RunScript = Callable[..., ChildEnd]
 
@@ -57,6 +57,33 @@ def test_a_harness_that_dies_in_a_later_child_takes_its_whole_tree_with_it(tmp_p
     pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
     _, alive = psutil.wait_procs([psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)], timeout=30)
     assert alive == []
+
+
+def run_guard(place: Path, note: str) -> list[str]:
+    """Run the guard's script to its end with that note, and return what it would have done."""
+    (place / "note").write_text(note)
+    (place / "grep").write_text(f"#!/bin/sh\necho look >> {place}/done\n")
+    (place / "grep").chmod(0o755)
+    kill = f"echo kill >> {place}/done; : "
+    script = f"exec 3< {place}/note\n{_SCRIPT}".replace("kill -KILL", kill)
+    subprocess.run(
+        ["/bin/sh", "-c", script], stdin=subprocess.DEVNULL, env={"PATH": str(place)}, check=False, timeout=60
+    )
+    return (place / "done").read_text().split() if (place / "done").exists() else []
+
+
+@pytest.mark.parametrize("note", ["", "\n", "0 0\n", "x 9\n", "7x 9\n", ".* 9\n", "- -\n", "-7 9\n"])
+def test_a_guard_without_a_clear_mark_kills_nobody(tmp_path: Path, note: str) -> None:
+    assert run_guard(tmp_path, note) == []
+
+
+@pytest.mark.parametrize("note", ["7", "7\n", "7 0\n", "7 1\n", "7 x\n", "7 -9\n"])
+def test_a_guard_without_a_clear_group_kills_the_marked_alone(tmp_path: Path, note: str) -> None:
+    assert run_guard(tmp_path, note) == ["look"]
+
+
+def test_a_guard_kills_the_group_and_then_the_marked(tmp_path: Path) -> None:
+    assert run_guard(tmp_path, f"{7:<20} {9:<10}\n") == ["kill", "look"]
 
 
 @pytest.fixture(autouse=True)
