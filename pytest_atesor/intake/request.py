@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest_atesor
-from pytest_atesor.core.text import sanitize
 from pytest_atesor.errors import BadInputError, UsageError
 from pytest_atesor.options import LIST, find_list_setting, find_manifest, has_order
 
@@ -215,6 +214,8 @@ def _describe(path: Path, rootdir: Path) -> ListFile:
 
 def _check_source(source: str) -> str:
     """Return a path as node ids show it. Raises BadInputError: JUnit readers refuse some characters."""
+    from pytest_atesor.core.text import sanitize  # noqa: PLC0415 - plain runs are light
+
     if sanitize(source) != source or "\n" in source or "\t" in source:
         raise BadInputError(f"the path {source!a} has characters that no report can show; rename the file")
     return source
