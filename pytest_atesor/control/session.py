@@ -264,10 +264,10 @@ class BatchSession:
     # The end.
 
     def stop(self, reason: str, cause: Cause = Cause.INTERRUPTED, signal: int | None = None) -> None:
-        """Start no more cases. The first reason stands; a signal is remembered in any case."""
-        if self._stop is None:
+        """Start no more cases. The first reason stands; of signals the last one named counts."""
+        if self._stop is None or None not in (self._stop.signal, signal):
             self._stop = Stop(reason, cause, signal)
-        elif self._stop.signal is None and signal is not None:
+        elif signal is not None:
             self._stop = self._stop._replace(signal=signal)
 
     def settle_rest(self, reason: str) -> tuple[Case, ...]:

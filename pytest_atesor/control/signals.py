@@ -103,7 +103,9 @@ class StopSignals:
     Until :meth:`watch` is called the first signal raises SetupInterrupted and a later one ends the process:
     none interrupts the clean-up. From then on the first one calls ``on_stop`` with its number, raises
     ``flag`` to TERMINATE and tells the workers; a later one raises it to KILL_NOW, tells the workers, and
-    ends this process for good when the orderly end takes more than three seconds.
+    ends this process for good when the orderly end takes more than three seconds. Signals within 0.2 seconds
+    of the first are one wish; ``on_stop`` hears of an INT among them too, since nothing tells which of two
+    signals that are both pending was sent first.
     """
 
     def __init__(self, flag: StopFlag, workers: ProcessBook) -> None:
@@ -140,6 +142,8 @@ class StopSignals:
             self._workers.send(STOP_WORKER)
         elif now - self._first[1] >= _DEBOUNCE_S:
             self._insist(self._first[0])
+        elif number == signal.SIGINT:
+            self._on_stop(number)
 
     def _interrupt_setup(self, number: int, now: float) -> None:
         if self._first is None:

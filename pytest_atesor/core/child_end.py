@@ -27,7 +27,8 @@ class ChildEnd:
 
     ``log_bytes`` and ``dropped_bytes`` add up to what the child wrote; ``log_error`` says why bytes were lost
     other than to the cap (a full disk). ``leaks`` names processes that outlived the child and were killed, as
-    ``name (pid)``. ``tail`` is the last 64 KiB of output, raw.
+    ``name (pid)``. ``tail`` is the last 64 KiB of output, raw; of a child that was made to end, what it had
+    said until then, if anything: what programs say of their end is no reason for it.
     """
 
     exit_code: int | None

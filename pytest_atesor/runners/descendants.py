@@ -135,6 +135,7 @@ def signal_orphan(pid: int, signal_number: int) -> None:
         group = os.getpgid(pid)
         if group != os.getpgrp():
             os.killpg(group, signal_number)
+            return  # it is in that group; some programs count their signals
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, signal_number)
 

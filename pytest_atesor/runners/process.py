@@ -120,6 +120,7 @@ class _Attendance:
         self._ending: _Ending | None = None
         self._kill_at = float("inf")
         self._killed = False
+        self._said_in_time = b""
         self._leaks: dict[int, str] = {}
         self._descriptors: dict[int, int] = {}  # process id -> pidfd
         self._stop_descriptor = -1
@@ -174,6 +175,7 @@ class _Attendance:
             ending=self._ending,
             duration_s=(self._ended or time.monotonic()) - self._started,
             leaks=leaks,
+            said_in_time=self._said_in_time,
         )
 
     def close(self) -> None:
@@ -189,6 +191,8 @@ class _Attendance:
             now = time.monotonic()
             if self._ending is None and (ending := self._decide_ending(now)) is not None:
                 self._ending = ending
+                self._drain()
+                self._said_in_time = self._log.tail()
                 self._kill_at = now + self._spec.term_grace_s
                 _signal_group(self.child, signal.SIGTERM)
                 _signal_group(self.child, signal.SIGCONT)  # a stopped process hears TERM only then
@@ -376,6 +380,7 @@ def _finish(  # noqa: PLR0913 - the facts of an end, by name
     duration_s: float = 0.0,
     leaks: tuple[str, ...] = (),
     start_error: StartError | None = None,
+    said_in_time: bytes = b"",
 ) -> ChildEnd:
     """Close the log and put the facts together."""
     if start_error is not None:
@@ -391,7 +396,7 @@ def _finish(  # noqa: PLR0913 - the facts of an end, by name
         log_bytes=log.kept_bytes,
         dropped_bytes=log.dropped_bytes,
         leaks=leaks,
-        tail=log.tail(),
+        tail=said_in_time or log.tail(),
         log_error=log.error,
         start_error=start_error,
     )

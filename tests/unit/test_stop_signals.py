@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from pytest_atesor.control.signals import ProcessBook, SetupInterrupted, StopSignals
-from pytest_atesor.runners.stop import StopFlag
+from pytest_atesor.runners.stop import TERMINATE, StopFlag
 
 
 def test_a_signal_during_setup_is_raised_once_however_often_it_is_sent() -> None:
@@ -16,6 +16,27 @@ def test_a_signal_during_setup_is_raised_once_however_often_it_is_sent() -> None
         os.kill(os.getpid(), signal.SIGTERM)  # a parent that passes on what its whole group got
         os.kill(os.getpid(), signal.SIGINT)
         assert caught.value.number == signal.SIGTERM
+
+
+@pytest.mark.parametrize(
+    ("sent", "heard"),
+    [
+        ([signal.SIGINT, signal.SIGTERM], [signal.SIGINT]),
+        ([signal.SIGTERM, signal.SIGINT], [signal.SIGTERM, signal.SIGINT]),
+        ([signal.SIGTERM, signal.SIGHUP, signal.SIGTERM], [signal.SIGTERM]),
+    ],
+    ids=["ctrl-c first", "ctrl-c second", "none"],
+)
+def test_signals_sent_together_are_one_wish_and_ctrl_c_is_heard_among_them(
+    sent: list[signal.Signals], heard: list[signal.Signals]
+) -> None:
+    got: list[int] = []
+    with StopFlag() as flag, StopSignals(flag, ProcessBook()) as signals:
+        signals.watch(got.append)
+        for number in sent:
+            os.kill(os.getpid(), number)
+        assert flag.level == TERMINATE
+    assert got == heard
 
 
 def test_the_former_handler_comes_back() -> None:

@@ -133,6 +133,22 @@ def test_a_child_may_use_its_grace_and_still_timed_out(run_script: RunScript) ->
     assert (end.timed_out, end.exit_code, end.tail) == (True, 0, b"tidy\n")
 
 
+def test_what_is_said_of_the_deadline_is_in_the_log_and_no_last_words(run_script: RunScript) -> None:
+    script = 'trap "echo got a signal, exiting; exit 1" TERM; echo building; sleep 600 & wait'
+    end = run_script(script, timeout_s=0.5, term_grace_s=600)
+    assert (end.timed_out, end.tail) == (True, b"building\n")
+    assert end.log_bytes == len(b"building\ngot a signal, exiting\n")
+
+
+def test_an_orphan_is_asked_once_after_its_group_was(run_script: RunScript, tmp_path: Path) -> None:
+    # a client of an engine counts: the third one makes it give up at once
+    (tmp_path / "asked").touch()
+    client = """trap 'echo TERM >>asked' TERM; while :; do sleep 0.01; done"""
+    end = run_script(f"({client}) & sleep 600", timeout_s=0.3, term_grace_s=1.0)
+    assert end.timed_out
+    assert len((tmp_path / "asked").read_text().split()) == 2
+
+
 def test_a_child_that_ignores_term_is_killed_when_its_grace_is_over(
     run_script: RunScript, started: float
 ) -> None:

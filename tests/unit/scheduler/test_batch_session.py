@@ -176,6 +176,17 @@ def test_a_signal_decides_the_exit_code_and_the_rest_is_skipped(
     assert str(books.bundle.ledger.tally()) == "planned 3 = done 0 + interrupted 1 + not started 2"
 
 
+def test_the_last_signal_named_decides_and_gives_the_reason(books_of: BooksFactory) -> None:
+    books = books_of("a")
+    start(books, "a")
+    books.session.stop("stopped by SIGTERM", signal=15)
+    books.session.stop("stopped by SIGINT", signal=2)
+    assert books.session.stop_order is not None
+    assert books.session.stop_order.reason == "stopped by SIGINT"
+    books.session.settle_rest("never")
+    assert books.session.finish() == 130
+
+
 def test_a_stop_before_the_selection_skips_the_whole_plan(books_of: BooksFactory) -> None:
     books = books_of("a", "b")
     books.session.stop("stopped by SIGINT", signal=2)
