@@ -17,6 +17,7 @@ from pytest_atesor.core.ledger import NotStarted, Running
 from pytest_atesor.core.outcome import Status
 from pytest_atesor.core.plan import BatchKind
 from pytest_atesor.core.recovery import decide_rerun, decide_resume
+from pytest_atesor.core.text import count_of
 from pytest_atesor.reports.events import format_ended, format_retried, format_skipped, format_started
 from pytest_atesor.work.collection import RECORD_ATTRIBUTE
 from pytest_atesor.work.worker import show_path
@@ -94,7 +95,7 @@ class LiveReport:
         self._is_announced = True
         with contextlib.suppress(OSError):
             if self._terminal.isatty:
-                count = f"{self._workers} worker{'' if self._workers == 1 else 's'}"
+                count = count_of("worker", self._workers)
                 distributor.rewrite("" if self._verbosity < 0 else count, newline=True)
         distributor.rewrite = _say_nothing
 
@@ -172,7 +173,10 @@ class LiveReport:
         where += ", all tools emulated" if plan.settings.get("no_acceleration") is True else ""
         where += ", network while building" if plan.settings.get("build_network") is True else ""
         program = f", agent {shlex.join(map(str, agent))}" if isinstance(agent, list) else ""
-        return [f"atesor: {len(plan.cases)} cases of {plan.source}, {where}{program}", f"bundle: {bundle}"]
+        return [
+            f"atesor: {count_of('case', len(plan.cases))} of {plan.source}, {where}{program}",
+            f"bundle: {bundle}",
+        ]
 
     def remember(self, nodeid: str, record: AttemptRecord | None) -> None:
         """Know the status of a report that carries no record."""

@@ -9,7 +9,7 @@ from pytest_atesor.core.ledger import Ledger
 from pytest_atesor.core.outcome import Cause, Status
 from pytest_atesor.core.plan import Json, Plan
 from pytest_atesor.core.summary import Outcome, describe_outcome
-from pytest_atesor.core.text import sanitize_line
+from pytest_atesor.core.text import count_of, sanitize_line
 
 __all__ = ["Change", "Comparison", "ComparisonRow", "compare_batches"]
 
@@ -149,7 +149,7 @@ def _list_differences(before: Plan, after: Plan) -> tuple[str, ...]:
     if unlike:
         first = unlike[0]
         lines.append(
-            f"timeout: {len(unlike)} cases, for example {sanitize_line(first.label)}: "
+            f"timeout: {count_of('case', len(unlike))}, for example {sanitize_line(first.label)}: "
             f"{timeouts[first.label]} s before, {first.timeout_s} s after"
         )
     return tuple(lines)

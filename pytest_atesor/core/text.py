@@ -8,7 +8,7 @@ XML 1.0 forbids. Escaping for a format is that format's writer's job.
 import re
 from typing import Final
 
-__all__ = ["clip_output", "sanitize", "sanitize_line"]
+__all__ = ["clip_output", "count_of", "sanitize", "sanitize_line"]
 
 # Bytes are decoded with surrogateescape, so a raw 8-bit control byte such as 0x9b arrives as U+DC9B.
 _END: Final = "(?:\x07|\x1b\\\\|[\x9c\udc9c])"
@@ -51,6 +51,11 @@ def sanitize_line(data: bytes | str, limit: int = 200) -> str:
     """
     line = " ".join(sanitize(data).split())
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+def count_of(noun: str, count: int) -> str:
+    """Return ``1 case``, ``2 cases``: for nouns that take an s."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def clip_output(text: str, limit_bytes: int = 65536, *, note: str = "see the log") -> str:

@@ -18,7 +18,7 @@ from pytest_atesor.control.controller import Controller, XdistHooks
 from pytest_atesor.control.signals import ProcessBook, SetupInterrupted, StopSignals
 from pytest_atesor.core.exit_code import decide_exit_code
 from pytest_atesor.core.plan import BatchKind, Target
-from pytest_atesor.core.text import sanitize_line
+from pytest_atesor.core.text import count_of, sanitize_line
 from pytest_atesor.errors import AtesorError, explaining_paths
 from pytest_atesor.intake.prepare import make_batch, make_draft, write_plan
 from pytest_atesor.runners.stop import StopFlag
@@ -86,14 +86,15 @@ def _begin(config: pytest.Config, draft: Draft) -> int | None:
         say(f"{plan.source}: this shard has no {noun}; nothing to do")
         return 0
     if options.max_cases is not None and len(plan.cases) > options.max_cases:
-        say(f"warning: {plan.source} has {len(plan.cases)} cases, more than the {options.max_cases} expected")
+        count = count_of("case", len(plan.cases))
+        say(f"warning: {plan.source} has {count}, more than the {options.max_cases} expected")
     if config.option.collectonly:
         register_tree(config, plan)
         config.pluginmanager.register(ListingHooks(plan), "atesor-listing")
         return None
     if options.is_plan_only:
         root = show_path(write_plan(draft).layout.root)
-        _answer(f"planned {len(plan.cases)} cases of {plan.source} in {root}")
+        _answer(f"planned {count_of('case', len(plan.cases))} of {plan.source} in {root}")
         return 0
     if plan.target is not Target.NATIVE:
         _warn_of_many(draft.workers)

@@ -8,6 +8,7 @@ from pytest_atesor.control.site import Site
 from pytest_atesor.core.limits import share_memory
 from pytest_atesor.core.native import MACHINE_VARIABLE, SESSION_VARIABLE
 from pytest_atesor.core.plan import Target
+from pytest_atesor.core.text import count_of
 from pytest_atesor.errors import UsageError
 from pytest_atesor.sandbox.native.hold import NativeHold
 from pytest_atesor.sandbox.native.preflight import read_workers
@@ -121,7 +122,7 @@ def _make_site(held: Held, memory_bytes: int | None) -> Site:
         image=session.image,
         memory_bytes=memory_bytes or share_memory(held.machine.memory_kb * _KIB, held.slots),
         machine=held.name,
-        description=f"{format_machine(held.machine)}, {held.slots} slot{'' if held.slots == 1 else 's'}",
+        description=f"{format_machine(held.machine)}, {count_of('slot', held.slots)}",
         environment={SESSION_VARIABLE: session.directory, MACHINE_VARIABLE: held.name},
         is_reachable=lambda: session.is_connected,
     )

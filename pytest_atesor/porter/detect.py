@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
+from pytest_atesor.core.text import count_of
 from pytest_atesor.porter.builders import BUILDERS
 from pytest_atesor.porter.builders.interface import Builder, Candidate
 from pytest_atesor.porter.tree import Tree
@@ -66,7 +67,7 @@ def explain_unknown(tree: Tree) -> str:
         seen.add("qmake")
     if seen:
         return f"no supported build system: found {', '.join(sorted(seen))} only"
-    return f"no known build system among the {len(tree.files)} files of the source tree"
+    return f"no known build system among the {count_of('file', len(tree.files))} of the source tree"
 
 
 def _language_shares(tree: Tree) -> dict[str, float]:

@@ -4,7 +4,7 @@ from typing import Final
 
 from pytest_atesor.core.comparison import Change, Comparison
 from pytest_atesor.core.jsontext import format_json
-from pytest_atesor.core.text import sanitize_line
+from pytest_atesor.core.text import count_of, sanitize_line
 
 __all__ = ["format_comparison", "format_comparison_json", "format_names"]
 
@@ -30,7 +30,9 @@ def format_comparison(comparison: Comparison) -> str:
             lines.append(f"  {sanitize_line(row.label)}  {shown}{reason}")
     count = len(comparison.regressions)
     same = len(comparison.select(Change.SAME))
-    lines.append(f"{len(comparison.rows)} cases: {count} regressions, {same} the same")
+    lines.append(
+        f"{count_of('case', len(comparison.rows))}: {count_of('regression', count)}, {same} the same"
+    )
     return "\n".join(lines)
 
 

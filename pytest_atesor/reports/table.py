@@ -15,7 +15,7 @@ from pytest_atesor.core.ledger import Counts, Ledger, count_states
 from pytest_atesor.core.outcome import Cause, Status
 from pytest_atesor.core.plan import BatchKind
 from pytest_atesor.core.summary import SummaryRow, summarize
-from pytest_atesor.core.text import sanitize_line
+from pytest_atesor.core.text import count_of, sanitize_line
 from pytest_atesor.reports.styles import STYLES
 
 __all__ = ["format_headline", "format_percent", "format_report", "format_table"]
@@ -65,7 +65,7 @@ def format_headline(counts: Counts, noun: str = "package") -> str:
     """
     total = sum(counts.by_status.values()) + counts.open
     by_status = ", ".join(f"{counts.by_status[status]} {status.value}" for status in Status)
-    lines = [f"{total} {noun}{'' if total == 1 else 's'}: {by_status}"]
+    lines = [f"{count_of(noun, total)}: {by_status}"]
     if counts.open:
         lines[0] += f", {counts.open} without an outcome"
     passed = counts.by_status[Status.PASS]

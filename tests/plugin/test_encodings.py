@@ -38,7 +38,7 @@ def test_an_answer_is_printed_in_every_locale(make_lab: Callable[[bytes], Lab], 
     lab.write_list("x", {"a": "pass"})
     run = lab.run("--atesor-list=x", "--atesor-plan-only", "--atesor-output-root=grün", **LOCALES[locale])
     assert (run.code, run.err) == (0, "")
-    assert run.out.startswith("atesor: planned 1 cases of packages/x.json in ")
+    assert run.out.startswith("atesor: planned 1 case of packages/x.json in ")
 
 
 REFUSED = {

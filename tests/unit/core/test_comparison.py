@@ -93,5 +93,5 @@ def test_unlike_batches_have_no_regressions_and_say_why(
     assert comparison.regressions == ()
     assert comparison.differences == (
         "image: None before, two after",
-        "timeout: 1 cases, for example zlib: 1800 s before, 60 s after",
+        "timeout: 1 case, for example zlib: 1800 s before, 60 s after",
     )
