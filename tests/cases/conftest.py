@@ -11,9 +11,10 @@ from pytest_atesor.core.plan import Platform
 from pytest_atesor.errors import SetupError
 from pytest_atesor.sandbox.engines.host import HostEngine
 from pytest_atesor.sandbox.image import ensure_image
-from pytest_atesor.sandbox.interface import Engine
+from pytest_atesor.sandbox.interface import Absent, Engine, Foreign, Present
 from pytest_atesor.sandbox.select import select_engine
 from pytest_atesor.sandbox.slots import state_directory
+from pytest_atesor.work.bench import LEASE_LABEL
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "plugin"))
 
@@ -118,8 +119,12 @@ class SandboxLab(Lab):
         return {line.split()[2] for line in self.events() if line.startswith("start ")}
 
     def left(self) -> set[str]:
-        """Return which of their containers still exist."""
-        return self.slots() & set(self.engine.list_sandboxes())
+        """Return which of their containers still exist; the name may be another batch's by now."""
+        there = self.slots() & set(self.engine.list_sandboxes())
+        return {name for name in there if self._owns(self.engine.state(name))}
+
+    def _owns(self, found: Absent | Foreign | Present) -> bool:
+        return isinstance(found, Present) and found.labels.get(LEASE_LABEL) == str(self.root / "state")
 
 
 LabFactory = Callable[[str], SandboxLab]

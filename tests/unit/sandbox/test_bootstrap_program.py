@@ -49,6 +49,14 @@ def test_a_release_without_the_packages_is_a_clear_problem(bootstrap: ModuleType
         bootstrap.plan_packages(needs, lambda _name: False)
 
 
+def test_workers_are_chosen_where_the_arguments_choose_none(bootstrap: ModuleType) -> None:
+    cpus = len(os.sched_getaffinity(0))
+    assert bootstrap.choose_workers(["-k", "zlib"]) == ["-n", str(cpus)]
+    assert bootstrap.choose_workers([], most=2) == ["-n", str(min(cpus, 2))]
+    for own in (["-n0"], ["-n", "4"], ["--numprocesses=1"]):
+        assert bootstrap.choose_workers(own, most=2) == []
+
+
 def test_it_knows_the_kernels_pattern_of_riscv64_programs(bootstrap: ModuleType) -> None:
     def matches(program: bytes) -> bool:
         pairs = zip(program, bootstrap.MAGIC, bootstrap.MASK, strict=False)
