@@ -86,7 +86,7 @@ class Repair:
             elif not applied or match.rule.independent:
                 change = render(fix.change or Tweak(), match.names)
                 changed = progress.options.with_fix(match.rule.name, change)
-                helps = changed.tweak != progress.options.tweak
+                helps = changed.tweak != progress.options.tweak and _is_heeded(change, candidate)
                 if isinstance(fix, Install):
                     needs = match.needs(failure.log) or _declared(candidate, fix.kind)
                     is_supplied = self._supply(needs, progress, unresolved)
@@ -151,6 +151,12 @@ class Repair:
                 Cause.DEPENDENCY, f"does not build with this platform's packaged libraries: {reason}"
             )
         return failed(cause, f"{failure.step}: {reason}")
+
+
+def _is_heeded(change: Tweak, candidate: Candidate) -> bool:
+    """Say whether a change can do anything for this project: one of words alone may find nothing to do."""
+    is_of_words = change == Tweak(prepare=change.prepare)
+    return not is_of_words or any(map(candidate.project.heeds, change.prepare))
 
 
 def _declared(candidate: Candidate, kind: NeedKind) -> tuple[Need, ...]:

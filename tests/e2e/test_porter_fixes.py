@@ -314,6 +314,17 @@ _REPAIRED = [
         },
         id="x11-development-set",
     ),
+    pytest.param(
+        ["cmake-offline"],
+        {
+            "CMakeLists.txt": "cmake_minimum_required(VERSION 3.5...3.30)\nproject(x C)\n"
+            'option(X_USE_CPM "Fetch the libraries" ON)\nif (X_USE_CPM)\n'
+            "  file(DOWNLOAD https://example.invalid/CPM.cmake ${CMAKE_BINARY_DIR}/CPM.cmake EXPECTED_HASH "
+            f"SHA256={'0' * 64})\nendif()\nadd_executable(x x.c)\n",
+            "x.c": _HELLO,
+        },
+        id="download-option",
+    ),
 ]
 
 

@@ -17,10 +17,13 @@ from pytest_atesor.porter.builders.interface import (
 from pytest_atesor.porter.builders.shared import depth_penalty, places, staged_install, words
 from pytest_atesor.porter.tree import Tree
 
-__all__ = ["PRESET", "CMakeBuilder", "CMakeProject"]
+__all__ = ["OFFLINE", "PRESET", "CMakeBuilder", "CMakeProject"]
 
 PRESET = "cmake-preset"
 """The ``prepare`` word that configures with one of the project's presets."""
+
+OFFLINE = "cmake-offline"
+"""The ``prepare`` word that takes libraries from the system where the project would download them."""
 
 _EXTRA_PLACES = ("cmake", "build/cmake", "cmake_unofficial", "build/CMake", "contrib/cmake", "projects/cmake")
 _OPTION = re.compile(
@@ -45,22 +48,29 @@ _EXTRAS = _TESTS | {
     "testbed",
 }
 _REFUSALS = frozenset({"without", "disable", "no", "skip", "exclude", "ignore"})
+_DOWNLOADS = frozenset({"cpm", "download", "downloads", "fetch", "fetchcontent"})
 _LANGUAGES = re.compile(r"^[ \t]*project[ \t]*\(", re.IGNORECASE | re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CMakeProject(Project):
-    """The project's options for tests, benchmarks, fuzzing and documentation; a preset for us, or ""."""
+    """What CMake can be told of this project.
+
+    ``extras`` are its options for tests, benchmarks, fuzzing and documentation, ``preset`` is one for an
+    ordinary build or "", ``offline`` are the arguments that keep it from downloading.
+    """
 
     extras: tuple[str, ...] = ()
     preset: str = ""
+    offline: tuple[str, ...] = ()
 
     def plan(self, options: BuildOptions) -> tuple[Step, ...]:
         """Configure, build, and install into the staging directory if that works."""
         off = [f"-D{name}=OFF" for name in self.extras]
         generator = "Unix Makefiles" if "cmake-makefiles" in options.tweak.prepare else "Ninja"
         chosen = ["--preset", self.preset] if self.preset and PRESET in options.tweak.prepare else []
-        arguments = words((*chosen, "-G", generator, *off, *options.tweak.cmake_args))
+        offline = self.offline if OFFLINE in options.tweak.prepare else ()
+        arguments = words((*chosen, "-G", generator, *off, *offline, *options.tweak.cmake_args))
         return (
             Step(
                 name="configure",
@@ -72,6 +82,10 @@ class CMakeProject(Project):
             Step(name="build", script=f"cmake --build {BUILD_DIRECTORY} -j {options.jobs}"),
             staged_install(f"env DESTDIR=STAGE cmake --install {BUILD_DIRECTORY}"),
         )
+
+    def heeds(self, word: str) -> bool:
+        """Without a preset or an option against downloads there is nothing to choose."""
+        return bool({PRESET: self.preset, OFFLINE: self.offline}.get(word, True))
 
     def plan_suites(self, options: BuildOptions) -> tuple[Suite, ...]:
         """Turn the tests on that the build had left out, build them in the same place, run ctest."""
@@ -110,13 +124,15 @@ class CMakeBuilder(Builder):
             rank = 76 - depth_penalty(place)
             if not _LANGUAGES.search(text):
                 rank -= 50
+            names = list_options(tree, place)
             yield Candidate(
                 builder=self.name,
                 directory=place,
                 rank=rank,
                 evidence=name,
                 project=CMakeProject(
-                    extras=extra_options(tree, place),
+                    extras=tuple(filter(_is_extra, names)),
+                    offline=tuple(filter(None, map(_keep_offline, names))),
                     preset=choose_preset(tree.text(f"{prefix}CMakePresets.json")),
                 ),
             )
@@ -145,21 +161,30 @@ def _is_plain(preset: str) -> bool:
     )
 
 
-def extra_options(tree: Tree, place: str) -> tuple[str, ...]:
-    """Return the options of the first levels that ask for tests, benchmarks, fuzzing or documentation."""
+def list_options(tree: Tree, place: str) -> tuple[str, ...]:
+    """Return the names of the boolean options in the first levels, each once."""
     prefix = f"{place}/" if place else ""
     names: dict[str, None] = {}
     for name in sorted(tree.files):
         if not name.startswith(prefix) or name[len(prefix) :].count("/") > 1:
             continue
-        if not name.endswith(("CMakeLists.txt", ".cmake")):
-            continue
-        for found in _OPTION.finditer(tree.text(name)):
-            option = found.group(1)
-            parts = _words_of(option)
-            if parts & _EXTRAS and not parts & _REFUSALS:
-                names[option] = None
+        if name.endswith(("CMakeLists.txt", ".cmake")):
+            names.update(dict.fromkeys(found.group(1) for found in _OPTION.finditer(tree.text(name))))
     return tuple(names)
+
+
+def _is_extra(option: str) -> bool:
+    parts = _words_of(option)
+    return bool(parts & _EXTRAS) and not parts & _REFUSALS
+
+
+def _keep_offline(option: str) -> str:
+    """Return the argument that keeps an option from downloading, "" where it has nothing to do with that."""
+    parts = _words_of(option)
+    if parts & _DOWNLOADS:
+        return f"-D{option}={'ON' if parts & _REFUSALS else 'OFF'}"
+    is_offer = "offline" in parts or {"use", "system"} <= parts or {"prefer", "system"} <= parts
+    return f"-D{option}=ON" if is_offer else ""
 
 
 def _words_of(option: str) -> set[str]:

@@ -131,6 +131,10 @@ class Project(Protocol):
         """Return the ways to run its tests; the first whose probe answers is taken."""
         return ()
 
+    def heeds(self, word: str) -> bool:  # noqa: ARG002 - for those that differ
+        """Say whether a ``prepare`` word of a fix can change anything here."""
+        return True
+
     @property
     def declared(self) -> tuple[Need, ...]:
         """What its metadata asks of a registry, for logs that name nothing."""

@@ -1,7 +1,7 @@
 """What produces the build files: autotools, CMake, Meson, and documentation tools on the way."""
 
 from pytest_atesor.core.outcome import Cause
-from pytest_atesor.porter.builders.cmake import PRESET
+from pytest_atesor.porter.builders.cmake import OFFLINE, PRESET
 from pytest_atesor.porter.builders.interface import Tweak
 from pytest_atesor.porter.fixes.interface import Change, Install, Rule, Stop
 from pytest_atesor.porter.needs import NeedKind
@@ -150,6 +150,20 @@ RULES: tuple[Rule, ...] = (
         ),
         sample="CMake Error at fmt-subbuild/fmt-populate-prefix/tmp/fmt-populate-gitclone.cmake:39 (message):\n  Failed to clone repository: 'https://example.org/fmtlib/fmt.git'\n",
         expected="https://example.org/fmtlib/fmt.git",
+        builders=("cmake",),
+    ),
+    Rule(
+        name="cmake-offline",
+        pattern=(
+            r"Failed to clone repository: '|unable to access '|error: downloading '"
+            r"|[Cc]ould(?:n't| not) resolve host|file DOWNLOAD cannot compute hash on failed download"
+        ),
+        fix=Change(change=Tweak(prepare=(OFFLINE,))),
+        sample=(
+            "CMake Error at cmake/CPM.cmake:19 (file):\n  file DOWNLOAD cannot compute hash on failed download\n\n"
+            '    status: [6;"Could not resolve hostname"]\nCall Stack (most recent call first):\n'
+            "  CMakeLists.txt:68 (include)\n"
+        ),
         builders=("cmake",),
     ),
     Rule(

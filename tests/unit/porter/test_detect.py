@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from pytest_atesor.porter.builders.cargo import IGNORE_RUST_VERSION
-from pytest_atesor.porter.builders.cmake import PRESET
+from pytest_atesor.porter.builders.cmake import OFFLINE, PRESET
 from pytest_atesor.porter.builders.interface import BuildOptions, Tweak
 from pytest_atesor.porter.builders.make import choose_target
 from pytest_atesor.porter.builders.shared import BSD_MAKE
@@ -215,6 +215,32 @@ def test_a_preset_for_an_ordinary_build_is_chosen_when_a_fix_asks_for_one(
     fixed = BuildOptions(jobs=1, tweak=Tweak(prepare=(PRESET,)))
     assert "--preset" not in project.plan(BuildOptions(jobs=1))[0].script
     assert (f"--preset {chosen} " in project.plan(fixed)[0].script) is bool(chosen)
+
+
+def test_options_that_download_are_turned_when_a_fix_asks_for_it(make_tree: MakeTree) -> None:
+    options = (
+        "A_USE_CPM",
+        "A_FETCH_DEPS",
+        "A_NO_DOWNLOAD",
+        "A_USE_SYSTEM_FMT",
+        "A_SYSTEM_TESTS",
+        "A_FETCHER",
+    )
+    text = "project(x)\n" + "".join(f'option({name} "of it" ON)\n' for name in options)
+    project = detect(make_tree({"CMakeLists.txt": text}))[0].project
+    plain = project.plan(BuildOptions(jobs=1))[0].script
+    fixed = project.plan(BuildOptions(jobs=1, tweak=Tweak(prepare=(OFFLINE,))))[0].script
+    added = {"-DA_USE_CPM=OFF", "-DA_FETCH_DEPS=OFF", "-DA_NO_DOWNLOAD=ON", "-DA_USE_SYSTEM_FMT=ON"}
+    assert set(fixed.split()) - set(plain.split()) == added
+
+
+@pytest.mark.parametrize(("word", "line"), [(OFFLINE, 'option(X_FETCH "" ON)\n'), (PRESET, "")])
+def test_a_project_without_such_a_choice_does_not_heed_the_word(
+    make_tree: MakeTree, word: str, line: str
+) -> None:
+    tree = make_tree({"CMakeLists.txt": f"project(x)\n{line}"})
+    assert detect(tree)[0].project.heeds(word) is bool(line)
+    assert not detect(make_tree({"CMakeLists.txt": "project(x)\n"}))[0].project.heeds(word)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"configurePresets": 3}', "[" * 100_000])
