@@ -1,5 +1,6 @@
 """A lab on a real engine: agents that do what went wrong in public reports, inside a sandbox."""
 
+import fcntl
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -128,6 +129,14 @@ class SandboxLab(Lab):
 
 
 LabFactory = Callable[[str], SandboxLab]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def batches_alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Let no other module's batches start meanwhile: they would remove what a killed one left behind."""
+    with (tmp_path_factory.getbasetemp().parent / "batches.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 @pytest.fixture(scope="module")
