@@ -11,7 +11,6 @@ from pytest_atesor.core.outcome import Cause
 from pytest_atesor.porter.builders import builder_named
 from pytest_atesor.porter.builders.interface import BuildOptions, Candidate, Step
 from pytest_atesor.porter.edits import prepare_script
-from pytest_atesor.porter.installer import Installer
 from pytest_atesor.porter.phases import Phases
 from pytest_atesor.porter.recipe import Command
 from pytest_atesor.porter.repair import Failure, Package, Progress, Repair
@@ -54,14 +53,14 @@ class Attempts:
     def __init__(
         self,
         shell: Shell,
-        installer: Installer,
+        repair: Repair,
         phases: Phases,
         *,
         package: Package,
         scan: Callable[[], Scan],
     ) -> None:
         self._shell = shell
-        self._repair = Repair(installer, package, say=phases.say, is_online=shell.keeps_network)
+        self._repair = repair
         self._phases = phases
         self._package = package
         self._scan = scan

@@ -22,6 +22,7 @@ class Installer:
     """Finds and installs packages.
 
     ``index`` is where the file index is kept, ``workspace`` the host's side of it, ``profile`` the platform.
+    ``patience_s`` bounds each call of the package manager.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class Installer:
         self._bring = bring
         self._say = say
         self._profile = profile
+        self.patience_s = _APT_S
         self.installed: dict[str, str] = {}
         self.refused: dict[str, None] = {}
 
@@ -89,9 +91,12 @@ class Installer:
             self._say(f"installing what the Debian source of this name builds with: {' '.join(extra)}")
         self._shell.set_network(enabled=True)
         done = self._shell.script(
-            self._profile.install(wanted, extra), user="root", sink=self._shell.output, timeout_s=_APT_S
+            self._profile.install(wanted, extra),
+            user="root",
+            sink=self._shell.output,
+            timeout_s=self.patience_s,
         )
-        if done.exit_code != 0:
+        if done.exit_code != 0 or done.timed_out:
             self._say(f"the package manager could not install {' '.join(wanted)}")
             self.refused.update(dict.fromkeys(wanted))
             wanted = {}
@@ -104,7 +109,7 @@ class Installer:
         if self._profile.build_depends is None:
             return ()
         self._shell.set_network(enabled=True)
-        done = self._shell.script(self._profile.build_depends(source), user="root", timeout_s=_APT_S)
+        done = self._shell.script(self._profile.build_depends(source), user="root", timeout_s=self.patience_s)
         return parse_build_depends(done.tail.decode("utf-8", "replace"), source)
 
     def _ensure_index(self) -> bool:
@@ -113,7 +118,7 @@ class Installer:
             return True
         self._say("downloading the distribution's file index")
         self._shell.set_network(enabled=True)
-        done = self._shell.script(INDEX_SCRIPT, user="root", timeout_s=_INDEX_S)
+        done = self._shell.script(INDEX_SCRIPT, user="root", timeout_s=min(_INDEX_S, self.patience_s))
         if done.exit_code == 0:
             try:
                 self._bring(("cache/contents/index",))

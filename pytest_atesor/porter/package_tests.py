@@ -7,7 +7,7 @@ Whatever they print, start or break, the verdict and the kept artifacts are olde
 
 import io
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum, unique
 from typing import BinaryIO, cast
@@ -16,13 +16,16 @@ from pytest_atesor.core.outcome import Cause
 from pytest_atesor.errors import SandboxError
 from pytest_atesor.porter.builders.interface import Suite
 from pytest_atesor.porter.counts import Counts, Tally
-from pytest_atesor.porter.shell import Shell
+from pytest_atesor.porter.reason import find_reason
+from pytest_atesor.porter.shell import Capture, Shell
 from pytest_atesor.porter.verdict import Outcome, failed
 from pytest_atesor.sandbox.interface import Completed
 
 __all__ = [
+    "SuitePlace",
     "SuiteResult",
     "SuiteStatus",
+    "Supply",
     "decide_budget_s",
     "describe_suite",
     "gate",
@@ -36,6 +39,11 @@ _RESERVE_S = 30.0  # for the report, the zip's own cost and an engine that is sl
 _BYTES_PER_S = 10_000_000  # what a zip is written at, on a busy machine
 _PROBE_S = 60.0
 _SHOWN_BYTES = 512 * 1024
+_MOST_SUPPLIES = 4
+_LEAST_FOR_SUPPLY_S = 60.0
+
+Supply = Callable[[str, float], bool]
+"""Installs what a suite's output says is missing, within seconds; says whether anything new is there."""
 
 
 @unique
@@ -48,6 +56,20 @@ class SuiteStatus(StrEnum):
     ERROR = "error"
     NONE = "none"
     SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuitePlace:
+    """Where suites run: the shell, the built tree, the environment, with the network or not.
+
+    A shell that keeps the network has it in any case. ``supply`` of None brings nothing.
+    """
+
+    shell: Shell
+    cwd: str
+    environment: Mapping[str, str]
+    network: bool = False
+    supply: Supply | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,27 +101,18 @@ def decide_budget_s(left_s: float | None, kept_bytes: int) -> float:
     return budget_s if budget_s >= _SHORTEST_S else 0.0
 
 
-def run_suites(
-    suites: Sequence[Suite],
-    shell: Shell,
-    *,
-    cwd: str,
-    environment: Mapping[str, str],
-    budget_s: float,
-    network: bool = False,
-) -> SuiteResult:
-    """Run the first suite that the tree has, for at most ``budget_s`` seconds, with or without ``network``.
+def run_suites(suites: Sequence[Suite], place: SuitePlace, *, budget_s: float) -> SuiteResult:
+    """Run the first suite that the tree has, for at most ``budget_s`` seconds.
 
-    A shell that keeps the network has it in any case. A sandbox that fails meanwhile is a result too: the
-    build has passed before.
+    One that cannot be built for want of something is run again when the place's ``supply`` has brought it. A
+    sandbox that fails meanwhile is a result too: the build has passed before.
     """
     started = time.monotonic()
     try:
-        is_online = shell.set_network(enabled=network)
+        is_online = place.shell.set_network(enabled=place.network)
         for suite in suites:
-            if not suite.probe or _has(suite, shell, cwd):
-                result = _run(suite, shell, cwd, environment, started + budget_s)
-                shell.end_builders()
+            if not suite.probe or _has(suite, place):
+                result = _run_supplied(suite, place, started + budget_s)
                 return replace(result, network=is_online)
     except SandboxError as error:
         spent_s = round(time.monotonic() - started, 3)
@@ -126,21 +139,41 @@ def gate(outcome: Outcome, result: SuiteResult) -> Outcome:
     return failed(Cause.TESTS, f"package tests {describe_suite(result)}")
 
 
-def _has(suite: Suite, shell: Shell, cwd: str) -> bool:
-    done = shell.script(suite.probe, cwd=cwd, timeout_s=_PROBE_S)
+def _has(suite: Suite, place: SuitePlace) -> bool:
+    done = place.shell.script(suite.probe, cwd=place.cwd, timeout_s=_PROBE_S)
     return done.exit_code == 0 and not done.timed_out
 
 
-def _run(
-    suite: Suite, shell: Shell, cwd: str, environment: Mapping[str, str], deadline: float
-) -> SuiteResult:
+def _run_supplied(suite: Suite, place: SuitePlace, deadline: float) -> SuiteResult:
+    result, said = _run(suite, place, deadline)
+    for _ in range(_MOST_SUPPLIES):
+        left_s = deadline - time.monotonic()
+        if place.supply is None or _was_built(result) or left_s < _LEAST_FOR_SUPPLY_S:
+            break
+        if not place.supply(said, left_s / 2):
+            break
+        place.shell.set_network(enabled=place.network)
+        result, said = _run(suite, place, deadline)
+    return result
+
+
+def _was_built(result: SuiteResult) -> bool:
+    return result.counts is not None or result.status not in {SuiteStatus.ERROR, SuiteStatus.FAILED}
+
+
+def _run(suite: Suite, place: SuitePlace, deadline: float) -> tuple[SuiteResult, str]:
+    """Run a suite, end what it left running, and return its result and what it said."""
     started = time.monotonic()
-    output = _Output(shell.output, suite.framework)
+    output = _Output(place.shell.output, suite.framework)
 
     def run(script: str) -> Completed:
-        left_s = max(1.0, deadline - time.monotonic())
-        sink = cast("BinaryIO", output)
-        return shell.script(script, cwd=cwd, environment=environment, sink=sink, timeout_s=left_s)
+        return place.shell.script(
+            script,
+            cwd=place.cwd,
+            environment=place.environment,
+            sink=cast("BinaryIO", output),
+            timeout_s=max(1.0, deadline - time.monotonic()),
+        )
 
     prepared = run(suite.prepare) if suite.prepare else None
     is_ready = prepared is None or (prepared.exit_code == 0 and not prepared.timed_out)
@@ -149,17 +182,21 @@ def _run(
     if done.timed_out:
         status, reason = SuiteStatus.TIMEOUT, "ended because the time was up"
     elif not is_ready:
-        status, reason = SuiteStatus.ERROR, "the tests could not be built"
+        why = find_reason(output.said.text())
+        status, reason = SuiteStatus.ERROR, f"the tests could not be built{why and f': {why}'}"
     else:
         status, reason = _decide(done.exit_code, output.tally, counts), ""
-    return SuiteResult(
+    duration_s = round(time.monotonic() - started, 3)
+    place.shell.end_builders()
+    result = SuiteResult(
         status=status,
         suite=suite,
         exit_code=None if done.timed_out else done.exit_code,
-        duration_s=round(time.monotonic() - started, 3),
+        duration_s=duration_s,
         counts=counts,
         reason=reason,
     )
+    return result, output.said.text()
 
 
 def _decide(exit_code: int, tally: Tally, counts: Counts | None) -> SuiteStatus:
@@ -177,6 +214,7 @@ class _Output(io.RawIOBase):
     def __init__(self, through: BinaryIO | None, framework: str) -> None:
         super().__init__()
         self.tally = Tally(framework)
+        self.said = Capture(None)
         self._through = through
         self._room = _SHOWN_BYTES
 
@@ -188,6 +226,7 @@ class _Output(io.RawIOBase):
         """Take all of ``data``."""
         chunk = bytes(data)
         self.tally.feed(chunk)
+        self.said.write(chunk)
         if self._through is not None and self._room > 0:
             self._through.write(chunk[: self._room])
             self._room -= len(chunk)

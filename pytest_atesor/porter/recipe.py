@@ -14,6 +14,7 @@ from pytest_atesor.core.text import sanitize
 from pytest_atesor.errors import UsageError
 from pytest_atesor.porter.counts import FRAMEWORKS
 from pytest_atesor.porter.platforms import profile_of
+from pytest_atesor.porter.platforms.interface import Profile
 from pytest_atesor.porter.recipe_fetch import format_fetch
 
 __all__ = [
@@ -46,7 +47,7 @@ class Command:
 class PackageTests:
     """How the project's own tests were run after the build, and whether with the network.
 
-    ``prepare`` may be "".
+    ``prepare`` may be "". ``packages`` maps what was installed for them alone to versions.
     """
 
     framework: str
@@ -56,6 +57,7 @@ class PackageTests:
     cwd: str
     environment: Mapping[str, str] = field(default_factory=dict)
     network: bool = False
+    packages: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,16 +132,20 @@ def format_recipe_text(recipe: Recipe) -> str:
     ]
     if recipe.fixes:
         parts += ["## Fixes", "\n".join(f"- {_inline(one)}" for one in recipe.fixes)]
-    if recipe.packages:
-        words = [profile.pinned(name, version) for name, version in sorted(recipe.packages.items())]
-        parts += ["## Packages (root, network on)", _block(profile.plan_by_hand(words))]
+    parts += _package_parts("Packages", recipe.packages, profile)
     for one in recipe.commands:
         optional = "" if one.required else ", may fail"
         parts += [f"## {one.name} (builder, {_network(one)}{optional})", _block(_shell_line(one))]
     if tests := recipe.package_tests:
+        parts += _package_parts("Packages of the tests", tests.packages, profile)
         parts.append(f"## Package tests: {_inline(tests.command)} (builder, {_network(tests)}, may fail)")
         parts += [_block(_shell_line(one)) for one in _test_commands(tests)]
     return "\n\n".join(parts) + "\n"
+
+
+def _package_parts(heading: str, packages: Mapping[str, str], profile: Profile) -> list[str]:
+    words = [profile.pinned(name, version) for name, version in sorted(packages.items())]
+    return [f"## {heading} (root, network on)", _block(profile.plan_by_hand(words))] if words else []
 
 
 def _network(one: Command | PackageTests) -> str:
@@ -194,14 +200,14 @@ def _tests(value: Any) -> PackageTests | None:  # noqa: ANN401 - parsed JSON
     if value is None:
         return None
     given = dict(value)
-    environment = _table(given.pop("environment"))
+    environment, packages = _table(given.pop("environment")), _table(given.pop("packages", {}))
     network = given.pop("network", False)  # recipes of before say nothing: it was off
     if not isinstance(network, bool):
         raise ValueError("package_tests.network must be true or false")  # noqa: TRY004 - the document's value
     _strings(list(given.values()))
     if given.get("framework") not in FRAMEWORKS:
         raise ValueError("package_tests.framework is unknown")
-    return PackageTests(**given, environment=environment, network=network)
+    return PackageTests(**given, environment=environment, network=network, packages=packages)
 
 
 def _strings(value: Iterable[Any]) -> tuple[str, ...]:

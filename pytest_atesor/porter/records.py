@@ -29,7 +29,7 @@ from pytest_atesor.sandbox.interface import ExecSpec
 if TYPE_CHECKING:
     from pytest_atesor.porter.attempts import Built
 
-__all__ = ["Rebuild", "keep_in_cache", "keep_recipe", "rebuild_from_cache", "replay"]
+__all__ = ["Rebuild", "keep_in_cache", "keep_recipe", "read_versions", "rebuild_from_cache", "replay"]
 
 _LARGEST_PATCH = 1_000_000  # bytes; a longer one is left out, half a patch helps nobody
 _PATCH_S = 120.0
@@ -42,8 +42,6 @@ def keep_recipe(settings: Settings, shell: Shell, run: Run, fetched: Fetched, bu
     """
     installed = run.metrics.get("packages")
     names = list(installed) if isinstance(installed, dict) else []
-    asked = shell.script(profile_of(settings.platform).versions(names))
-    versions = parse_versions(asked.tail.decode("utf-8", "replace")) if names else {}
     run.recipe = Recipe(
         url=run.source.get("url") or settings.url,
         url_used=fetched.url_used,
@@ -53,12 +51,20 @@ def keep_recipe(settings: Settings, shell: Shell, run: Run, fetched: Fetched, bu
         commit=fetched.commit,
         sha256=fetched.sha256,
         fixes=built.options.fixes,
-        packages=versions,
+        packages=read_versions(settings, shell, names),
         commands=built.commands,
         name=fetched.name,
         version=fetched.version or "",
     )
     run.patch = _read_patch(shell, fetched.name) if built.is_current else ""
+
+
+def read_versions(settings: Settings, shell: Shell, names: list[str]) -> dict[str, str]:
+    """Return the installed versions of these packages. Raises SandboxError."""
+    if not names:
+        return {}
+    asked = shell.script(profile_of(settings.platform).versions(names))
+    return parse_versions(asked.tail.decode("utf-8", "replace"))
 
 
 def replay(
@@ -190,7 +196,10 @@ def _conclude(recipe: Recipe, bench: _Bench, run: Run) -> None:
         cwd=tests.cwd if tests else "/workspace",
         environment=tests.environment if tests else {},
         network=tests is not None and tests.network,
+        packages=tests.packages if tests else {},
     )
+    if tests is not None and tests.packages and bench.settings.tests is not PackageTesting.SKIP:
+        _install_for_tests(recipe.platform, tests, bench, run)
     run_package_tests(bench.settings, run, trial, suites)
 
 
@@ -209,6 +218,19 @@ def _install(recipe: Recipe, shell: Shell, run: Run, phases: Phases) -> bool:
             phases.fail()
             run.outcome = failed(Cause.DEPENDENCY, f"these could not be installed: {' '.join(pinned)}")
     return done.exit_code == 0
+
+
+def _install_for_tests(platform: str, tests: PackageTests, bench: _Bench, run: Run) -> None:
+    """Install what the tests had; without it they say themselves what they lack."""
+    profile, shell = profile_of(platform), bench.shell
+    pinned = [profile.pinned(name, version) for name, version in tests.packages.items()]
+    with bench.phases.phase("dependencies of the tests", " ".join(pinned)):
+        shell.set_network(enabled=True)
+        script = profile.install(pinned, ())
+        done = shell.script(script, user="root", sink=shell.output, timeout_s=shell.remaining_s() / 2)
+        if done.exit_code != 0:
+            bench.phases.fail()
+            run.notes.append(f"for the tests these could not be installed: {' '.join(pinned)}")
 
 
 def _carry_out(recipe: Recipe, shell: Shell, run: Run, phases: Phases) -> bool:

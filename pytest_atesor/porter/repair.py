@@ -99,6 +99,19 @@ class Repair:
             return None
         return self._explain(failure, candidate, unresolved, progress.options, is_missing=is_missing)
 
+    def supply(self, log: str, candidate: Candidate, progress: Progress) -> bool:
+        """Install what ``log`` says is missing, where a package has it; say whether anything new is there.
+
+        Nothing else is changed. Raises SandboxError.
+        """
+        is_new = False
+        for match in diagnose(log, candidate.builder):
+            fix = match.rule.fix
+            is_here = isinstance(fix, Install) and not fix.kind.is_of_registry
+            if is_here and (match.rule.independent or not is_new):
+                is_new = self._supply(match.needs(log), progress, []) or is_new
+        return is_new
+
     def _supply(self, needs: Iterable[Need], progress: Progress, unresolved: list[Need]) -> bool:
         """Install what ``needs`` asks for, once per need; say whether anything new is there."""
         asked = list(needs)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pytest_atesor.porter.proofs import Proof
     from pytest_atesor.porter.recipe import Recipe
     from pytest_atesor.porter.recipe_cache import RecipeCache
+    from pytest_atesor.porter.repair import Repair
     from pytest_atesor.porter.scan import Artifact, Scan
 
 __all__ = ["Place", "Run", "decide_jobs", "fetch", "is_here", "lay_out", "note_scan", "open_shell", "port"]
@@ -225,7 +226,7 @@ def _build(settings: Settings, place: Place, shell: Shell, run: Run, phases: Pha
     from pytest_atesor.porter.installer import Installer  # noqa: PLC0415 - the same
     from pytest_atesor.porter.packaged import set_packaged_aside  # noqa: PLC0415 - the same
     from pytest_atesor.porter.platforms import profile_of  # noqa: PLC0415 - the same
-    from pytest_atesor.porter.repair import Package  # noqa: PLC0415 - the same
+    from pytest_atesor.porter.repair import Package, Repair  # noqa: PLC0415 - the same
     from pytest_atesor.porter.scan import Scan, digest_natives, scan_tree  # noqa: PLC0415 - the same
     from pytest_atesor.porter.spoken import build_file_words  # noqa: PLC0415 - the same
     from pytest_atesor.porter.tools import read_native_tools  # noqa: PLC0415 - the same
@@ -249,20 +250,16 @@ def _build(settings: Settings, place: Place, shell: Shell, run: Run, phases: Pha
         found = scan_tree(read_tree(place.workspace, below=products), before)
         return set_packaged_aside(found, place.workspace, shell)
 
-    attempts = Attempts(
-        shell,
-        installer,
-        phases,
-        package=Package(
-            name=name,
-            same_times=work.fetched.kind is Kind.GIT,
-            debian_source=_debian_source(work.fetched, settings.url),
-            tree_names=frozenset(one.rpartition("/")[2] for one in work.tree.files),
-            spoken=build_file_words(work.tree),
-            absent=tuple((one.path, one.reason) for one in work.fetched.submodules if not one.fetched),
-        ),
-        scan=scan,
+    package = Package(
+        name=name,
+        same_times=work.fetched.kind is Kind.GIT,
+        debian_source=_debian_source(work.fetched, settings.url),
+        tree_names=frozenset(one.rpartition("/")[2] for one in work.tree.files),
+        spoken=build_file_words(work.tree),
+        absent=tuple((one.path, one.reason) for one in work.fetched.submodules if not one.fetched),
     )
+    repair = Repair(installer, package, say=phases.say, is_online=shell.keeps_network)
+    attempts = Attempts(shell, repair, phases, package=package, scan=scan)
     built = attempts.run(
         work.candidates, BuildOptions(jobs=work.jobs, source_url=settings.url), settings.max_attempts
     )
@@ -274,35 +271,53 @@ def _build(settings: Settings, place: Place, shell: Shell, run: Run, phases: Pha
         attempts=built.attempts, jobs=work.jobs, packages=dict(sorted(installer.installed.items()))
     )
     if built.scan is not None:
-        from pytest_atesor.porter.records import keep_in_cache, keep_recipe  # noqa: PLC0415 - keeps the agent's start cheap
-        from pytest_atesor.porter.trial import add_proofs, keep_products  # noqa: PLC0415 - the same
-
         note_scan(built.scan, run)
-        keep_recipe(settings, shell, run, work.fetched, built)
-        keep_products(settings, place, run)
-        if built.is_current:
-            add_proofs(settings, run, shell, phases)
-            _test(settings, shell, run, phases, name, built)
-        keep_in_cache(place, run)
+        _conclude(settings, place, run, _Bench(shell, phases, installer, repair), work.fetched, built)
 
 
-def _test(settings: Settings, shell: Shell, run: Run, phases: Phases, name: str, built: "Built") -> None:
-    from pytest_atesor.porter.trial import Trial, run_package_tests  # noqa: PLC0415 - keeps the agent's start cheap
+@dataclass(frozen=True, slots=True)
+class _Bench:
+    """What the phases after a build work with."""
 
+    shell: Shell
+    phases: Phases
+    installer: "Installer"
+    repair: "Repair"
+
+
+def _conclude(
+    settings: Settings, place: Place, run: Run, bench: _Bench, fetched: Fetched, built: "Built"
+) -> None:
+    """Keep recipe and products of a build that passed, ask for evidence and run the package's tests."""
+    from pytest_atesor.porter.records import keep_in_cache, keep_recipe, read_versions  # noqa: PLC0415 - keeps the agent's start cheap
+    from pytest_atesor.porter.suite_needs import SuiteNeeds  # noqa: PLC0415 - the same
+    from pytest_atesor.porter.trial import Trial, add_proofs, keep_products, run_package_tests  # noqa: PLC0415 - the same
+
+    keep_recipe(settings, bench.shell, run, fetched, built)
+    keep_products(settings, place, run)
     candidate = built.candidate
-    if candidate is None:
-        return
-    suites = [
-        replace(one, prepare=one.prepare and with_wrappers(one.prepare), script=with_wrappers(one.script))
-        for one in candidate.project.plan_suites(built.options)
-    ]
-    trial = Trial(
-        shell,
-        phases,
-        cwd=build_directory(name, candidate.directory),
-        environment=attempt_environment(built.options.tweak),
-    )
-    run_package_tests(settings, run, trial, suites)
+    if built.is_current and candidate is not None:
+        add_proofs(settings, run, bench.shell, bench.phases)
+        needs = SuiteNeeds(
+            bench.installer,
+            bench.repair,
+            candidate,
+            built.options,
+            read_versions=lambda names: read_versions(settings, bench.shell, names),
+        )
+        trial = Trial(
+            bench.shell,
+            bench.phases,
+            cwd=build_directory(fetched.name, candidate.directory),
+            environment=attempt_environment(built.options.tweak),
+            needs=needs,
+        )
+        suites = [
+            replace(one, prepare=one.prepare and with_wrappers(one.prepare), script=with_wrappers(one.script))
+            for one in candidate.project.plan_suites(built.options)
+        ]
+        run_package_tests(settings, run, trial, suites)
+    keep_in_cache(place, run)
 
 
 def _install_commands(shell: Shell, installer: "Installer", candidate: Candidate) -> None:

@@ -2,11 +2,12 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from pytest_atesor.porter.builders.interface import Suite
 from pytest_atesor.porter.kept import keep_artifacts
 from pytest_atesor.porter.package_tests import (
+    SuitePlace,
     SuiteStatus,
     decide_budget_s,
     describe_suite,
@@ -20,6 +21,7 @@ from pytest_atesor.porter.recipe import PackageTests
 from pytest_atesor.porter.run import Place, Run
 from pytest_atesor.porter.settings import PackageTesting, Settings
 from pytest_atesor.porter.shell import Shell
+from pytest_atesor.porter.suite_needs import SuiteNeeds
 
 __all__ = ["Trial", "add_proofs", "keep_products", "run_package_tests"]
 
@@ -31,7 +33,8 @@ _MOST_NOTES = 10
 class Trial:
     """Where tests run: the shell, the record of phases, the built tree's place and environment.
 
-    ``network`` is asked for by a recipe whose tests had it.
+    ``network`` is asked for by a recipe whose tests had it. ``needs`` brings what they lack, ``packages`` are
+    there already.
     """
 
     shell: Shell
@@ -39,6 +42,8 @@ class Trial:
     cwd: str
     environment: Mapping[str, str]
     network: bool = False
+    needs: SuiteNeeds | None = None
+    packages: Mapping[str, str] = field(default_factory=dict)
 
 
 def keep_products(settings: Settings, place: Place, run: Run) -> None:
@@ -75,14 +80,14 @@ def run_package_tests(settings: Settings, run: Run, trial: Trial, suites: Sequen
         elif not budget_s:
             result = skip_suites("no time is left before the deadline")
         else:
-            result = run_suites(
-                suites,
-                trial.shell,
+            where = SuitePlace(
+                shell=trial.shell,
                 cwd=trial.cwd,
                 environment=trial.environment,
-                budget_s=budget_s,
                 network=trial.network,
+                supply=None if trial.needs is None else trial.needs.supply,
             )
+            result = run_suites(suites, where, budget_s=budget_s)
         if result.status not in {SuiteStatus.PASSED, SuiteStatus.NONE, SuiteStatus.SKIPPED}:
             phases.fail()
         phases.say(f"package tests: {describe_suite(result)}")
@@ -102,4 +107,5 @@ def _record(suite: Suite, trial: Trial, *, network: bool) -> PackageTests:
         cwd=trial.cwd,
         environment=trial.environment,
         network=network,
+        packages={**trial.packages, **(trial.needs.list_packages() if trial.needs is not None else {})},
     )

@@ -185,6 +185,45 @@ def test_a_recipe_is_replayed_from_an_empty_sandbox_and_refuses_another_source(
     assert (code, result["cause"]) == (1, "source")
 
 
+_WITH_CMOCKA = {
+    "CMakeLists.txt": (
+        "cmake_minimum_required(VERSION 3.5...3.30)\nproject(x C)\nadd_executable(x x.c)\n"
+        "include(CTest)\nif (BUILD_TESTING)\n  find_package(cmocka 1.1 REQUIRED)\n  add_executable(t t.c)\n"
+        "  target_link_libraries(t cmocka)\n  add_test(NAME t COMMAND t)\nendif()\n"
+    ),
+    "x.c": _MAIN,
+    "t.c": (
+        "#include <stdarg.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <setjmp.h>\n"
+        "#include <cmocka.h>\n"
+        "static void one(void **state) { (void)state; assert_int_equal(1, 1); }\n"
+        "int main(void) { const struct CMUnitTest all[] = { cmocka_unit_test(one) };\n"
+        "  return cmocka_run_group_tests(all, 0, 0); }\n"
+    ),
+}
+
+
+def test_what_only_the_tests_need_is_installed_for_them_and_stands_in_the_recipe(
+    port: Port, tmp_path: Path, engine: str
+) -> None:
+    code, result, attempt = port(_WITH_CMOCKA)
+    assert (code, result["package_tests"]["reason"]) == (0, "")
+    assert result["package_tests"]["counts"] == {"passed": 1, "failed": 0, "skipped": 0}
+    recipe = json.loads((attempt / "artifacts/recipe.json").read_text())
+    assert "libcmocka-dev" not in recipe["packages"]
+    assert list(recipe["package_tests"]["packages"]) == ["libcmocka-dev"]
+    select_engine(engine).remove(_CONTAINER)
+    code, again = _replay(tmp_path, engine, attempt / "artifacts/recipe.json", "again")
+    assert (code, again["package_tests"]["status"]) == (0, "passed")
+
+
+def test_tests_that_nothing_helps_say_why(port: Port) -> None:
+    files = {**_WITH_CMOCKA, "t.c": "#error no luck today\n"}
+    code, result, _ = port(files)
+    assert (code, result["package_tests"]["status"]) == (0, "error")
+    assert result["package_tests"]["reason"].startswith("the tests could not be built: ")
+    assert "no luck today" in result["package_tests"]["reason"]
+
+
 def test_a_term_ends_everything_soon_and_says_so(tmp_path: Path, engine: str) -> None:
     files = {
         "Makefile": "x: x.c\n\t@echo STARTED; setsid sleep 1234 & sleep 1234; $(CC) -o x x.c\n",

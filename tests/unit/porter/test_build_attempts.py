@@ -15,7 +15,7 @@ from pytest_atesor.porter.builders.plainc import PlainCProject
 from pytest_atesor.porter.elf import ElfFacts, ElfType
 from pytest_atesor.porter.installer import Installer
 from pytest_atesor.porter.phases import Phases
-from pytest_atesor.porter.repair import Package
+from pytest_atesor.porter.repair import Package, Repair
 from pytest_atesor.porter.scan import Artifact, Scan
 from pytest_atesor.porter.shell import Capture, Shell
 from pytest_atesor.porter.spoken import build_file_words
@@ -84,7 +84,7 @@ def run(tmp_path: Path) -> Callable[..., tuple[Built, FakeSandbox]]:
             package = Package(name="p", same_times=True, debian_source="p", tree_names=own, absent=absent)
             attempts = Attempts(
                 shell,
-                installer,
+                Repair(installer, package, say=phases.say, is_online=shell.keeps_network),
                 phases,
                 package=package,
                 scan=lambda: left.pop(0) if len(left) > 1 else left[0],
@@ -302,7 +302,9 @@ def test_a_failed_sandbox_is_no_failed_build(tmp_path: Path) -> None:
         shell = Shell(Broken([]), deadline=None, output=output)
         installer = Installer(shell, index=tmp_path / "index", workspace=tmp_path, say=phases.say)
         package = Package(name="p", same_times=False, debian_source="p")
-        attempts = Attempts(shell, installer, phases, package=package, scan=lambda: _PROOF)
+        attempts = Attempts(
+            shell, Repair(installer, package, say=phases.say), phases, package=package, scan=lambda: _PROOF
+        )
         with pytest.raises(SandboxError):
             attempts.run((_MAKE,), BuildOptions(jobs=1), 3)
 
@@ -320,7 +322,9 @@ def test_a_build_that_hangs_is_its_own_failure_with_that_reason(tmp_path: Path) 
         shell = Shell(Hanging([]), deadline=None, output=output)
         installer = Installer(shell, index=tmp_path / "index", workspace=tmp_path, say=phases.say)
         package = Package(name="p", same_times=False, debian_source="p")
-        attempts = Attempts(shell, installer, phases, package=package, scan=lambda: _PROOF)
+        attempts = Attempts(
+            shell, Repair(installer, package, say=phases.say), phases, package=package, scan=lambda: _PROOF
+        )
         built = attempts.run((_MAKE,), BuildOptions(jobs=1), 3)
     assert built.outcome.cause is Cause.BUILD
     assert built.outcome.reason.endswith("has used no processor for 10 minutes: it hangs")

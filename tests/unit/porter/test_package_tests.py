@@ -9,6 +9,7 @@ from pytest_atesor.porter.builders.interface import BuildOptions, Suite
 from pytest_atesor.porter.counts import Counts
 from pytest_atesor.porter.detect import detect
 from pytest_atesor.porter.package_tests import (
+    SuitePlace,
     SuiteResult,
     SuiteStatus,
     decide_budget_s,
@@ -34,7 +35,11 @@ Answers = list[tuple[str, list[tuple[int, bytes]]]]
 def _run(sandbox: FakeSandbox, suites: Sequence[Suite], out: Path) -> SuiteResult:
     with out.open("wb") as output:
         shell = Shell(sandbox, deadline=None, output=output)
-        return run_suites(suites, shell, cwd="/workspace/build/p", environment={"HOME": "/h"}, budget_s=60.0)
+        return run_suites(
+            suites,
+            SuitePlace(shell=shell, cwd="/workspace/build/p", environment={"HOME": "/h"}),
+            budget_s=60.0,
+        )
 
 
 @pytest.mark.parametrize(
@@ -90,8 +95,65 @@ def test_whether_tests_had_the_network_is_recorded(
     sandbox = FakeSandbox([("-k check", [(0, b"# PASS: 1\n")])])
     with (tmp_path / "out").open("wb") as output:
         shell = Shell(sandbox, deadline=None, output=output, keeps_network=keeps)
-        result = run_suites((_CHECK,), shell, cwd="/w", environment={}, budget_s=60.0, network=asked)
+        result = run_suites(
+            (_CHECK,), SuitePlace(shell=shell, cwd="/w", environment={}, network=asked), budget_s=60.0
+        )
     assert (result.status, result.network, sandbox.network) == (SuiteStatus.PASSED, had, [had])
+
+
+def _run_supplied(
+    tmp_path: Path, sandbox: FakeSandbox, suite: Suite, brings: list[bool], budget_s: float = 300.0
+) -> tuple[SuiteResult, list[str]]:
+    """Run a suite beside a supply that brings something as often as told; return also what it was told."""
+    told: list[str] = []
+
+    def supply(log: str, limit_s: float) -> bool:
+        assert 0 < limit_s <= budget_s / 2
+        assert "kill -s KILL" in sandbox.ran[-1].argv[-1], "the tests' processes would see its network"
+        told.append(log)
+        return brings.pop(0)
+
+    with (tmp_path / "out").open("wb") as output:
+        shell = Shell(sandbox, deadline=None, output=output)
+        place = SuitePlace(shell=shell, cwd="/w", environment={}, supply=supply)
+        return run_suites((suite,), place, budget_s=budget_s), told
+
+
+def test_tests_that_lacked_something_run_again_when_it_is_there(tmp_path: Path) -> None:
+    answers: Answers = [
+        ("cmake", [(1, b"no gtest\n"), (1, b"no cmocka\n"), (0, b"")]),
+        ("ctest", [(0, b"100% tests passed, 0 tests failed out of 7\n")]),
+    ]
+    result, told = _run_supplied(tmp_path, FakeSandbox(answers), _CTEST, [True, True])
+    assert (result.status, result.counts) == (SuiteStatus.PASSED, Counts(passed=7))
+    assert told == ["no gtest\n", "no cmocka\n"]
+
+
+def test_a_check_that_failed_before_any_test_ran_lacked_something_too(tmp_path: Path) -> None:
+    answers: Answers = [("-k check", [(2, b"check.h: No such file\n"), (0, b"# PASS: 1\n")])]
+    result, _ = _run_supplied(tmp_path, FakeSandbox(answers), _CHECK, [True])
+    assert (result.status, result.counts) == (SuiteStatus.PASSED, Counts(passed=1))
+
+
+@pytest.mark.parametrize(
+    ("said", "budget_s", "asked"),
+    [
+        pytest.param(b"no gtest\n", 300.0, 1, id="nothing-has-it"),
+        pytest.param(b"no gtest\n", 30.0, 0, id="no-time"),
+        pytest.param(b"# FAIL: 1\n", 300.0, 0, id="tests-ran-and-failed"),
+    ],
+)
+def test_nothing_is_run_again_in_vain(tmp_path: Path, said: bytes, budget_s: float, asked: int) -> None:
+    sandbox = FakeSandbox([("-k check", [(2, said)])])
+    result, told = _run_supplied(tmp_path, sandbox, _CHECK, [False], budget_s)
+    assert (result.status, len(told)) == (SuiteStatus.FAILED, asked)
+    assert len(sandbox.scripts("-k check")) == 1
+
+
+def test_what_is_missing_for_ever_ends_after_a_few_rounds(tmp_path: Path) -> None:
+    sandbox = FakeSandbox([("cmake", [(1, b"no gtest\n")])])
+    result, told = _run_supplied(tmp_path, sandbox, _CTEST, [True] * 9)
+    assert (result.status, len(told)) == (SuiteStatus.ERROR, 4)
 
 
 def test_what_tests_leave_running_is_ended(tmp_path: Path) -> None:
