@@ -13,6 +13,7 @@ from typing import Protocol
 from pytest_atesor.porter.dependency_tables import (
     CMAKE_MODULES,
     COMMANDS,
+    GO_MODULES,
     MACROS,
     SPOKEN_NAMES,
     STOP_WORDS,
@@ -109,7 +110,11 @@ def _macro_places(name: str) -> Iterable[tuple[str, str]]:
 
 def _go_places(name: str) -> Iterable[tuple[str, str]]:
     parts = name.split("/")
-    return ((f"usr/share/gocode/src/{'/'.join(parts[:length])}/", "") for length in range(len(parts), 1, -1))
+    for length in range(len(parts), 1, -1):
+        module = "/".join(parts[:length])
+        for one in (module, GO_MODULES.get(module)):
+            if one:
+                yield f"usr/share/gocode/src/{one}/", ""
 
 
 def _crate_places(name: str) -> Iterable[tuple[str, str]]:

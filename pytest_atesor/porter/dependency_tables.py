@@ -2,7 +2,15 @@
 
 from collections.abc import Mapping
 
-__all__ = ["BUILD_DEPENDENCY_TOOLS", "CMAKE_MODULES", "COMMANDS", "MACROS", "SPOKEN_NAMES", "STOP_WORDS"]
+__all__ = [
+    "BUILD_DEPENDENCY_TOOLS",
+    "CMAKE_MODULES",
+    "COMMANDS",
+    "GO_MODULES",
+    "MACROS",
+    "SPOKEN_NAMES",
+    "STOP_WORDS",
+]
 
 _PC = "usr/lib/riscv64-linux-gnu/pkgconfig/"
 
@@ -421,3 +429,9 @@ BUILD_DEPENDENCY_TOOLS = frozenset([
     "rsync",
 ])
 """Build dependencies of a Debian source that are no ``-dev`` packages and still belong to a plain build."""
+
+GO_MODULES: Mapping[str, str] = {
+    "go.yaml.in/yaml/v2": "gopkg.in/yaml.v2",
+    "go.yaml.in/yaml/v3": "gopkg.in/yaml.v3",
+}
+"""Go modules that moved with their interface unchanged, to the path that they are packaged under."""

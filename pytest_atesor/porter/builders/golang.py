@@ -19,6 +19,7 @@ from pytest_atesor.porter.builders.interface import (
     Suite,
 )
 from pytest_atesor.porter.builders.shared import depth_penalty, places, quote
+from pytest_atesor.porter.dependency_tables import GO_MODULES
 from pytest_atesor.porter.tree import Tree
 
 __all__ = ["GOPATH_MODE", "GoBuilder", "GoProject"]
@@ -63,6 +64,15 @@ go list -e -deps -f '{{with .Error}}{{.Err}}{{end}}' $(cat "$out/.products") |
   grep -A1 'cannot find package' > "$out/.missing" || exit 0
 cat "$out/.missing"
 exit 1
+"""
+
+_LINK_MOVED = f"""
+for one in {" ".join(f"{new}={old}" for new, old in GO_MODULES.items())}; do
+  new=${{one%=*}}; old=/usr/share/gocode/src/${{one#*=}}
+  if [ -d "$old" ] && ! [ -e "/usr/share/gocode/src/$new" ]; then
+    mkdir -p "$HOME/go/src/${{new%/*}}"; ln -sfn "$old" "$HOME/go/src/$new"
+  fi
+done
 """
 
 
@@ -125,7 +135,7 @@ class GoProject(Project):
         place = re.sub(r"/v[0-9]+$", "", self.module or _import_path(options.source_url)) or "local/package"
         return (
             'export GO111MODULE=off GOPATH="$HOME/go:/usr/share/gocode" GOFLAGS=-buildvcs=false\n'
-            f"tree=$HOME/go/src/{quote(place)}\n"
+            f"tree=$HOME/go/src/{quote(place)}\n{_LINK_MOVED}"
         )
 
     def _gopath_steps(self, options: BuildOptions) -> tuple[Step, ...]:

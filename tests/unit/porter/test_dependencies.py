@@ -31,6 +31,7 @@ usr/share/aclocal/gettext.m4\tdevel/gettext
 usr/lib/python3/dist-packages/yaml/__init__.py\tpython/python3-yaml
 usr/share/perl5/XML/Parser.pm\tperl/libxml-parser-perl
 usr/share/gocode/src/github.com/fatih/color/\tgolang/golang-github-fatih-color-dev
+usr/share/gocode/src/gopkg.in/yaml.v3/\tgolang/golang-gopkg-yaml.v3-dev
 usr/include/xcb/randr.h\tlibdevel/libxcb-randr0-dev
 usr/include/X11/extensions/Xrandr.h\tlibdevel/libxrandr-dev
 usr/include/kannel/gwlib/pcre.h\tlibdevel/kannel-dev
@@ -57,6 +58,7 @@ def index(tmp_path: Path) -> Iterator[ContentsIndex]:
         (NeedKind.HEADER, "glib.h", "libglib2.0-dev"),
         (NeedKind.HEADER, "zlib.h", "zlib1g-dev"),
         (NeedKind.HEADER, "event.h", "libevent-dev"),
+        (NeedKind.GO, "go.yaml.in/yaml/v3", "golang-gopkg-yaml.v3-dev"),
         (NeedKind.HEADER, "curl/curl.h", "libcurl4-gnutls-dev"),
         (NeedKind.LIBRARY, "readline", "libreadline-dev"),
         (NeedKind.PKG_CONFIG, "libevent", "libevent-dev"),
