@@ -1,10 +1,13 @@
 """The usual breakages, made here and repaired in a real sandbox, from the tools' own words."""
 
+import hashlib
+import io
 import json
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -58,6 +61,23 @@ def port(tmp_path: Path, engine: str) -> Port:
         return done.returncode, json.loads((attempt / "result.json").read_text())
 
     return go
+
+
+def _archive(files: Mapping[str, str]) -> str:
+    """Return a tar archive, which of ASCII files is ASCII."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        for name, text in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(text)
+            archive.addfile(member, io.BytesIO(text.encode("ascii")))
+    return packed.getvalue().decode("ascii")
+
+
+_SUBPROJECT = _archive({
+    "sub-1/meson.build": "project('sub', 'c')\nsub = declare_dependency(sources: files('sub.c'))\n",
+    "sub-1/sub.c": "int sub(void) { return 0; }\n",
+})
 
 
 def _make(flags: str = "", source: str = "x.c", compiler: str = "CC") -> str:
@@ -324,6 +344,20 @@ _REPAIRED = [
             "x.c": _HELLO,
         },
         id="download-option",
+    ),
+    pytest.param(
+        ["meson-subprojects"],
+        {
+            "meson.build": "project('x', 'c')\nsub = subproject('sub').get_variable('sub')\n"
+            "executable('x', 'x.c', dependencies: sub)\n",
+            "x.c": "int sub(void);\nint main(void) { return sub(); }\n",
+            # in the place of an address on the network
+            "subprojects/sub.wrap": "[wrap-file]\ndirectory = sub-1\nsource_filename = sub-1.tar\n"
+            "source_url = file:///proc/self/cwd/elsewhere/sub-1.tar\n"
+            f"source_hash = {hashlib.sha256(_SUBPROJECT.encode()).hexdigest()}\n",
+            "elsewhere/sub-1.tar": _SUBPROJECT,
+        },
+        id="meson-wrap",
     ),
 ]
 

@@ -16,7 +16,20 @@ from pytest_atesor.porter.builders.interface import (
 from pytest_atesor.porter.builders.shared import depth_penalty, places, staged_install, words
 from pytest_atesor.porter.tree import Tree
 
-__all__ = ["MesonBuilder", "MesonProject"]
+__all__ = ["SUBPROJECTS", "MesonBuilder", "MesonProject"]
+
+SUBPROJECTS = "meson-subprojects"
+"""The ``prepare`` word that downloads the subprojects which the project's wraps name, before the build."""
+
+# What a failed download leaves would be reported in its place.
+_DOWNLOAD = """\
+before=$(ls -d subprojects/*/ 2>/dev/null || :)
+timeout 600 meson subprojects download || {
+  for one in subprojects/*/; do
+    case "$before" in *"$one"*) ;; *) [ -e "$one/meson.build" ] || rm -rf "$one" ;; esac
+  done
+  exit 1
+}"""
 
 _OPTION = re.compile(
     r"option\s*\(\s*'([A-Za-z0-9_-]+)'\s*,\s*type\s*:\s*'(boolean|feature|combo)'(?:[^()]|\([^()]*\))*\)"
@@ -30,15 +43,20 @@ _EXTRAS = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MesonProject(Project):
-    """Settings that turn tests, benchmarks and documentation off."""
+    """Settings that turn tests, benchmarks and documentation off; whether wraps name subprojects."""
 
     extras: tuple[str, ...] = ()
+    has_wraps: bool = False
 
     def plan(self, options: BuildOptions) -> tuple[Step, ...]:
         """Configure, build, and install into the staging directory if that works."""
         off = [f"-D{one}" for one in self.extras]
         arguments = words((*off, *options.tweak.meson_args))
+        steps: tuple[Step, ...] = ()
+        if self.has_wraps and SUBPROJECTS in options.tweak.prepare:
+            steps = (Step(name="download", script=_DOWNLOAD, network=True, required=False),)
         return (
+            *steps,
             Step(
                 name="configure",
                 script=(
@@ -49,6 +67,10 @@ class MesonProject(Project):
             Step(name="build", script=f"ninja -C {BUILD_DIRECTORY} -j {options.jobs}"),
             staged_install(f"env DESTDIR=STAGE meson install -C {BUILD_DIRECTORY} --no-rebuild"),
         )
+
+    def heeds(self, word: str) -> bool:
+        """Without wraps there is nothing to download."""
+        return self.has_wraps or word != SUBPROJECTS
 
     def plan_suites(self, options: BuildOptions) -> tuple[Suite, ...]:
         """Turn the tests on that the build had left out, build them in the same place, run them."""
@@ -90,7 +112,10 @@ class MesonBuilder(Builder):
                 directory=place,
                 rank=74 - depth_penalty(place),
                 evidence=name,
-                project=MesonProject(extras=extra_options(declared)),
+                project=MesonProject(
+                    extras=extra_options(declared),
+                    has_wraps=any(one.endswith(".wrap") for one in tree.below(f"{prefix}subprojects")),
+                ),
             )
 
 

@@ -1,8 +1,10 @@
 """Something that the sandbox does not have: headers, libraries, modules, commands."""
 
+from pytest_atesor.core.outcome import Cause
 from pytest_atesor.porter.builders.interface import Tweak
+from pytest_atesor.porter.builders.meson import SUBPROJECTS
 from pytest_atesor.porter.builders.shared import BSD_MAKE
-from pytest_atesor.porter.fixes.interface import Change, Install, Rule
+from pytest_atesor.porter.fixes.interface import Change, Install, Rule, Stop
 from pytest_atesor.porter.needs import NeedKind
 
 __all__ = ["RULES"]
@@ -279,8 +281,41 @@ RULES: tuple[Rule, ...] = (
         builders=("cmake",),
     ),
     Rule(
+        name="missing-meson-fallback",
+        pattern=(
+            r"Looking for a fallback subproject for the dependency (?P<name>[\w.+-]+)\n+"
+            r"[^\n]*ERROR: Automatic wrap-based subproject downloading is disabled"
+        ),
+        fix=Install(kind=NeedKind.WORDS),
+        sample=(
+            "Run-time dependency inih found: NO (tried pkgconfig and cmake)\n"
+            "Looking for a fallback subproject for the dependency inih\n\n"
+            "meson.build:7:0: ERROR: Automatic wrap-based subproject downloading is disabled\n"
+        ),
+        expected="inih",
+        builders=("meson",),
+    ),
+    Rule(
+        name="meson-subprojects",
+        pattern=r"ERROR: Automatic wrap-based subproject downloading is disabled",
+        fix=Change(change=Tweak(prepare=(SUBPROJECTS,))),
+        sample='Check usable header "sys/xattr.h" : YES \n\nmeson.build:156:10: ERROR: Automatic wrap-based subproject downloading is disabled\n',
+        builders=("meson",),
+    ),
+    Rule(
+        name="meson-subprojects-unreachable",
+        pattern=r"ERROR: Automatic wrap-based subproject downloading is disabled",
+        fix=Stop(
+            cause=Cause.DEPENDENCY,
+            reason="the build needs a Meson subproject that is not in the source tree, and has no network",
+            reason_online="the build needs a Meson subproject that is not in the source tree nor to be had",
+        ),
+        sample="meson.build:156:10: ERROR: Automatic wrap-based subproject downloading is disabled\n",
+        builders=("meson",),
+    ),
+    Rule(
         name="missing-for-meson",
-        pattern=r"ERROR: (?:Problem encountered: )?(?P<name>[^\n]{3,300})",
+        pattern=r"ERROR: (?!Automatic wrap)(?:Problem encountered: )?(?P<name>[^\n]{3,300})",
         fix=Install(kind=NeedKind.WORDS),
         sample="meson.build:88:2: ERROR: Problem encountered: libsystemd is required\n",
         expected="libsystemd is required",

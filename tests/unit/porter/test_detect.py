@@ -7,6 +7,7 @@ from pytest_atesor.porter.builders.cargo import IGNORE_RUST_VERSION
 from pytest_atesor.porter.builders.cmake import OFFLINE, PRESET
 from pytest_atesor.porter.builders.interface import BuildOptions, Tweak
 from pytest_atesor.porter.builders.make import choose_target
+from pytest_atesor.porter.builders.meson import SUBPROJECTS
 from pytest_atesor.porter.builders.shared import BSD_MAKE
 from pytest_atesor.porter.detect import detect, explain_unknown
 from pytest_atesor.porter.tree import Tree
@@ -247,6 +248,18 @@ def test_a_project_without_such_a_choice_does_not_heed_the_word(
 def test_broken_presets_do_not_stop_detection(make_tree: MakeTree, text: str) -> None:
     tree = make_tree({"CMakeLists.txt": "project(x)\n", "CMakePresets.json": text})
     assert detect(tree)[0].builder == "cmake"
+
+
+@pytest.mark.parametrize(("wrap", "downloads"), [("subprojects/libglnx.wrap", True), ("libglnx.wrap", False)])
+def test_subprojects_are_downloaded_before_the_build_when_a_fix_asks_for_it(
+    make_tree: MakeTree, wrap: str, *, downloads: bool
+) -> None:
+    (candidate,) = detect(make_tree({"meson.build": "project('x')\n", wrap: "[wrap-git]\n"}))
+    steps = candidate.project.plan(BuildOptions(jobs=1, tweak=Tweak(prepare=(SUBPROJECTS,))))
+    online = [one.script for one in steps if one.network]
+    assert ["meson subprojects download" in one for one in online] == ([True] if downloads else [])
+    assert candidate.project.heeds(SUBPROJECTS) is downloads
+    assert not any(one.network for one in candidate.project.plan(BuildOptions(jobs=1)))
 
 
 def test_options_of_meson_for_tests_and_documentation_are_turned_off(make_tree: MakeTree) -> None:
