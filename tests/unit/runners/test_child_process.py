@@ -4,6 +4,7 @@ import errno
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -13,7 +14,7 @@ import psutil
 import pytest
 
 from pytest_atesor.core.child_end import ChildEnd
-from pytest_atesor.runners.descendants import child_pids
+from pytest_atesor.runners.descendants import child_pids, signal_orphan
 from pytest_atesor.runners.process import ChildSpec, run_child
 from pytest_atesor.runners.stop import KILL_NOW, TERMINATE, StopFlag
 
@@ -140,13 +141,25 @@ def test_what_is_said_of_the_deadline_is_in_the_log_and_no_last_words(run_script
     assert end.log_bytes == len(b"building\ngot a signal, exiting\n")
 
 
-def test_an_orphan_is_asked_once_after_its_group_was(run_script: RunScript, tmp_path: Path) -> None:
-    # a client of an engine counts: the third one makes it give up at once
-    (tmp_path / "asked").touch()
-    client = """trap 'echo TERM >>asked' TERM; while :; do sleep 0.01; done"""
-    end = run_script(f"({client}) & sleep 600", timeout_s=0.3, term_grace_s=1.0)
-    assert end.timed_out
-    assert len((tmp_path / "asked").read_text().split()) == 2
+_COUNT = """
+import signal
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGRTMIN])
+print("ready", flush=True)
+count = 0
+while signal.sigtimedwait([signal.SIGRTMIN], 0.5 if count else 60.0):
+    count += 1
+print(count)
+"""
+
+
+def test_an_orphan_in_a_group_of_its_own_gets_a_signal_once() -> None:
+    # Clients of engines count theirs, and give up at the third one. Real-time signals are queued, none is merged.
+    command = [sys.executable, "-c", _COUNT]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as orphan:
+        assert orphan.stdout is not None
+        assert orphan.stdout.readline() == "ready\n"
+        signal_orphan(orphan.pid, signal.SIGRTMIN)
+        assert orphan.stdout.read() == "1\n"
 
 
 def test_a_child_that_ignores_term_is_killed_when_its_grace_is_over(
