@@ -153,7 +153,7 @@ print(count)
 
 
 def test_an_orphan_in_a_group_of_its_own_gets_a_signal_once() -> None:
-    # Clients of engines count theirs, and give up at the third one. Real-time signals are queued, none is merged.
+    # Clients of engines count theirs and give up at the third. Real-time signals are queued, none is merged.
     command = [sys.executable, "-c", _COUNT]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as orphan:
         assert orphan.stdout is not None
