@@ -59,11 +59,15 @@ class Observer(Protocol):
 
 
 class Stop(NamedTuple):
-    """Why no more cases start: words, the cause of the cases left, the signal that did it."""
+    """Why no more cases start: words, the cause of the cases left, the signal that came, if any.
+
+    ``by_signal`` says that the words are the signal's.
+    """
 
     reason: str
     cause: Cause
     signal: int | None
+    by_signal: bool = False
 
 
 class BatchSession:
@@ -265,8 +269,8 @@ class BatchSession:
 
     def stop(self, reason: str, cause: Cause = Cause.INTERRUPTED, signal: int | None = None) -> None:
         """Start no more cases. The first reason stands; of signals the last one named counts."""
-        if self._stop is None or None not in (self._stop.signal, signal):
-            self._stop = Stop(reason, cause, signal)
+        if self._stop is None or (self._stop.by_signal and signal is not None):
+            self._stop = Stop(reason, cause, signal, by_signal=signal is not None)
         elif signal is not None:
             self._stop = self._stop._replace(signal=signal)
 

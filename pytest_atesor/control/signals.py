@@ -143,6 +143,7 @@ class StopSignals:
         elif now - self._first[1] >= _DEBOUNCE_S:
             self._insist(self._first[0])
         elif number == signal.SIGINT:
+            self._first = (number, self._first[1])
             self._on_stop(number)
 
     def _interrupt_setup(self, number: int, now: float) -> None:

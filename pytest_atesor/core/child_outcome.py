@@ -51,12 +51,15 @@ class AttemptOutcome(NamedTuple):
 def decide_stop(end: ChildEnd, cause: Cause | None = None, reason: str = "") -> AttemptOutcome | None:
     """Return the outcome of a child that was stopped or ran out of time, None for one that ended by itself.
 
-    ``cause`` and ``reason`` are what the child said itself.
+    ``cause`` and ``reason`` are what the child said itself; that it was stopped is no cause of a TIMEOUT.
     """
     if end.interrupted:
         return AttemptOutcome(Status.SKIPPED, Cause.INTERRUPTED, _tell_interruption(end))
     if end.timed_out:
-        said = reason or clean_reason(find_last_meaningful_line(end.tail))
+        line = clean_reason(find_last_meaningful_line(end.tail))
+        said = reason or line
+        if cause is Cause.INTERRUPTED:
+            cause, said = None, f"{line} ({reason})" if line and reason else said
         last = f"; last: {said}" if said else "; it had said nothing"
         return AttemptOutcome(
             Status.TIMEOUT, cause, clean_reason(f"killed at the deadline, after {end.duration_s:.0f} s{last}")

@@ -1,5 +1,6 @@
 """Installs what builds need, inside the sandbox, as root, and remembers why."""
 
+import time
 from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from pathlib import Path
@@ -22,7 +23,7 @@ class Installer:
     """Finds and installs packages.
 
     ``index`` is where the file index is kept, ``workspace`` the host's side of it, ``profile`` the platform.
-    ``patience_s`` bounds each call of the package manager.
+    ``deadline``, on the monotonic clock, is when the package manager must have come back.
     """
 
     def __init__(
@@ -41,7 +42,7 @@ class Installer:
         self._bring = bring
         self._say = say
         self._profile = profile
-        self.patience_s = _APT_S
+        self.deadline = float("inf")
         self.installed: dict[str, str] = {}
         self.refused: dict[str, None] = {}
 
@@ -83,7 +84,7 @@ class Installer:
             for one in candidates
             if one not in self.installed and one not in wanted and one not in self.refused
         ]
-        if not wanted and not extra:
+        if (not wanted and not extra) or self._is_late():
             return False
         for package, reason in wanted.items():
             self._say(f"installing {package} ({reason})")
@@ -94,7 +95,7 @@ class Installer:
             self._profile.install(wanted, extra),
             user="root",
             sink=self._shell.output,
-            timeout_s=self.patience_s,
+            timeout_s=self._limit_s(_APT_S),
         )
         if done.exit_code != 0 or done.timed_out:
             self._say(f"the package manager could not install {' '.join(wanted)}")
@@ -109,16 +110,24 @@ class Installer:
         if self._profile.build_depends is None:
             return ()
         self._shell.set_network(enabled=True)
-        done = self._shell.script(self._profile.build_depends(source), user="root", timeout_s=self.patience_s)
+        done = self._shell.script(
+            self._profile.build_depends(source), user="root", timeout_s=self._limit_s(_APT_S)
+        )
         return parse_build_depends(done.tail.decode("utf-8", "replace"), source)
+
+    def _is_late(self) -> bool:
+        return time.monotonic() >= self.deadline
+
+    def _limit_s(self, most_s: float) -> float:
+        return max(1.0, min(most_s, self.deadline - time.monotonic()))
 
     def _ensure_index(self) -> bool:
         age = index_age_s(self._index)
-        if age is not None and age < KEPT_S:
+        if age is not None and (age < KEPT_S or self._is_late()):
             return True
         self._say("downloading the distribution's file index")
         self._shell.set_network(enabled=True)
-        done = self._shell.script(INDEX_SCRIPT, user="root", timeout_s=min(_INDEX_S, self.patience_s))
+        done = self._shell.script(INDEX_SCRIPT, user="root", timeout_s=self._limit_s(_INDEX_S))
         if done.exit_code == 0:
             try:
                 self._bring(("cache/contents/index",))

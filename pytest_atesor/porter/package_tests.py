@@ -7,10 +7,10 @@ Whatever they print, start or break, the verdict and the kept artifacts are olde
 
 import io
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum, unique
-from typing import BinaryIO, cast
+from typing import BinaryIO, Protocol, cast
 
 from pytest_atesor.core.outcome import Cause
 from pytest_atesor.errors import SandboxError
@@ -22,10 +22,10 @@ from pytest_atesor.porter.verdict import Outcome, failed
 from pytest_atesor.sandbox.interface import Completed
 
 __all__ = [
+    "Needs",
     "SuitePlace",
     "SuiteResult",
     "SuiteStatus",
-    "Supply",
     "decide_budget_s",
     "describe_suite",
     "gate",
@@ -42,8 +42,15 @@ _SHOWN_BYTES = 512 * 1024
 _MOST_SUPPLIES = 4
 _LEAST_FOR_SUPPLY_S = 60.0
 
-Supply = Callable[[str, float], bool]
-"""Installs what a suite's output says is missing, within seconds; says whether anything new is there."""
+
+class Needs(Protocol):
+    """What brings the things that tests need beyond their build. Every method may raise SandboxError."""
+
+    def bring(self, limit_s: float) -> bool:
+        """Install within ``limit_s`` seconds what is known to be needed; say whether it is there."""
+
+    def supply(self, log: str, limit_s: float) -> bool:
+        """Install within ``limit_s`` seconds what ``log`` says is missing; say whether that is new."""
 
 
 @unique
@@ -62,14 +69,14 @@ class SuiteStatus(StrEnum):
 class SuitePlace:
     """Where suites run: the shell, the built tree, the environment, with the network or not.
 
-    A shell that keeps the network has it in any case. ``supply`` of None brings nothing.
+    A shell that keeps the network has it in any case. ``needs`` of None brings nothing.
     """
 
     shell: Shell
     cwd: str
     environment: Mapping[str, str]
     network: bool = False
-    supply: Supply | None = None
+    needs: Needs | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,11 +111,15 @@ def decide_budget_s(left_s: float | None, kept_bytes: int) -> float:
 def run_suites(suites: Sequence[Suite], place: SuitePlace, *, budget_s: float) -> SuiteResult:
     """Run the first suite that the tree has, for at most ``budget_s`` seconds.
 
-    One that cannot be built for want of something is run again when the place's ``supply`` has brought it. A
+    One that cannot be built for want of something is run again when the place's ``needs`` have brought it. A
     sandbox that fails meanwhile is a result too: the build has passed before.
     """
     started = time.monotonic()
     try:
+        if place.needs is not None and not place.needs.bring(budget_s / 2):
+            return SuiteResult(
+                status=SuiteStatus.ERROR, reason="the packages that they had before cannot be installed"
+            )
         is_online = place.shell.set_network(enabled=place.network)
         for suite in suites:
             if not suite.probe or _has(suite, place):
@@ -148,9 +159,13 @@ def _run_supplied(suite: Suite, place: SuitePlace, deadline: float) -> SuiteResu
     result, said = _run(suite, place, deadline)
     for _ in range(_MOST_SUPPLIES):
         left_s = deadline - time.monotonic()
-        if place.supply is None or _was_built(result) or left_s < _LEAST_FOR_SUPPLY_S:
+        is_worth_it = left_s >= max(_LEAST_FOR_SUPPLY_S, 2 * result.duration_s)
+        if place.needs is None or _was_built(result) or not is_worth_it:
             break
-        if not place.supply(said, left_s / 2):
+        try:
+            if not place.needs.supply(said, left_s / 2):
+                break
+        except SandboxError:
             break
         place.shell.set_network(enabled=place.network)
         result, said = _run(suite, place, deadline)

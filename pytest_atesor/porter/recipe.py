@@ -5,6 +5,7 @@ do is the sandbox's business, and replaying proves the package again.
 """
 
 import json
+import re
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -28,6 +29,7 @@ __all__ = [
 ]
 
 _SCHEMA = "recipe_v1"
+_PACKAGE_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9+._:~-]*")
 _LAYOUT = "cd /workspace && install -d -o builder -g builder src build stage home"
 
 
@@ -200,7 +202,7 @@ def _tests(value: Any) -> PackageTests | None:  # noqa: ANN401 - parsed JSON
     if value is None:
         return None
     given = dict(value)
-    environment, packages = _table(given.pop("environment")), _table(given.pop("packages", {}))
+    environment, packages = _table(given.pop("environment")), _packages(given.pop("packages", {}))
     network = given.pop("network", False)  # recipes of before say nothing: it was off
     if not isinstance(network, bool):
         raise ValueError("package_tests.network must be true or false")  # noqa: TRY004 - the document's value
@@ -222,12 +224,21 @@ def _table(value: Mapping[str, Any]) -> dict[str, str]:
     return dict(value)
 
 
+def _packages(value: Mapping[str, Any]) -> dict[str, str]:
+    """Return names and versions; none can be an option of a package manager."""
+    table = _table(value)
+    for word in (*table, *table.values()):
+        if not _PACKAGE_WORD.fullmatch(word):
+            raise ValueError(f"{word!r} is no package's name or version")
+    return table
+
+
 def _recipe(document: dict[str, Any]) -> Recipe:
     if document.pop("schema_version") != _SCHEMA:
         raise ValueError(f"schema_version is not {_SCHEMA}")
     commands = tuple(_command(one) for one in document.pop("commands"))
     fixes = _strings(document.pop("fixes"))
-    packages = _table(document.pop("packages"))
+    packages = _packages(document.pop("packages"))
     tests = document.pop("package_tests", None)
     for key, value in document.items():
         if not isinstance(value, str) and not (value is None and key in {"ref", "commit", "sha256"}):

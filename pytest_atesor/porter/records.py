@@ -20,6 +20,7 @@ from pytest_atesor.porter.scan import digest_natives, scan_tree
 from pytest_atesor.porter.settings import PackageTesting, Settings
 from pytest_atesor.porter.shell import Shell
 from pytest_atesor.porter.sources.interface import Fetched, SourceError
+from pytest_atesor.porter.suite_needs import KnownNeeds
 from pytest_atesor.porter.tools import read_native_tools
 from pytest_atesor.porter.tree import read_tree
 from pytest_atesor.porter.trial import Trial, add_proofs, keep_products, run_package_tests
@@ -139,6 +140,8 @@ def rebuild_from_cache(
     again.metrics.update(attempts=0, recipe="cache", packages=dict.fromkeys(recipe.packages, "the recipe"))
     again.patch = _read_patch(shell, fetched.name)
     _conclude(recipe, bench, again)
+    if again.package_tests is not None and again.package_tests.status is SuiteStatus.ERROR:
+        cache.drop(source)  # the next port finds out anew what the tests need
     run.take(again)
     return Rebuild.DONE
 
@@ -149,8 +152,9 @@ def keep_in_cache(place: Place, run: Run) -> None:
     if cache is None or run.recipe is None or run.outcome.exit_code != EXIT_VERIFIED:
         return
     try:
+        unknown = {SuiteStatus.SKIPPED, SuiteStatus.ERROR}  # what was not to be had today may be tomorrow
         tests = run.package_tests
-        cache.keep(run.recipe, knows_tests=tests is not None and tests.status is not SuiteStatus.SKIPPED)
+        cache.keep(run.recipe, knows_tests=tests is not None and tests.status not in unknown)
     except (OSError, AtesorError) as error:
         run.notes.append(f"the recipe cannot be kept for the next port: {error}")
 
@@ -196,10 +200,8 @@ def _conclude(recipe: Recipe, bench: _Bench, run: Run) -> None:
         cwd=tests.cwd if tests else "/workspace",
         environment=tests.environment if tests else {},
         network=tests is not None and tests.network,
-        packages=tests.packages if tests else {},
+        needs=KnownNeeds(bench.shell, recipe.platform, tests.packages) if tests else None,
     )
-    if tests is not None and tests.packages and bench.settings.tests is not PackageTesting.SKIP:
-        _install_for_tests(recipe.platform, tests, bench, run)
     run_package_tests(bench.settings, run, trial, suites)
 
 
@@ -218,19 +220,6 @@ def _install(recipe: Recipe, shell: Shell, run: Run, phases: Phases) -> bool:
             phases.fail()
             run.outcome = failed(Cause.DEPENDENCY, f"these could not be installed: {' '.join(pinned)}")
     return done.exit_code == 0
-
-
-def _install_for_tests(platform: str, tests: PackageTests, bench: _Bench, run: Run) -> None:
-    """Install what the tests had; without it they say themselves what they lack."""
-    profile, shell = profile_of(platform), bench.shell
-    pinned = [profile.pinned(name, version) for name, version in tests.packages.items()]
-    with bench.phases.phase("dependencies of the tests", " ".join(pinned)):
-        shell.set_network(enabled=True)
-        script = profile.install(pinned, ())
-        done = shell.script(script, user="root", sink=shell.output, timeout_s=shell.remaining_s() / 2)
-        if done.exit_code != 0:
-            bench.phases.fail()
-            run.notes.append(f"for the tests these could not be installed: {' '.join(pinned)}")
 
 
 def _carry_out(recipe: Recipe, shell: Shell, run: Run, phases: Phases) -> bool:

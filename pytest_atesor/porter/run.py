@@ -290,7 +290,7 @@ def _conclude(
 ) -> None:
     """Keep recipe and products of a build that passed, ask for evidence and run the package's tests."""
     from pytest_atesor.porter.records import keep_in_cache, keep_recipe, read_versions  # noqa: PLC0415 - keeps the agent's start cheap
-    from pytest_atesor.porter.suite_needs import SuiteNeeds  # noqa: PLC0415 - the same
+    from pytest_atesor.porter.suite_needs import FoundNeeds  # noqa: PLC0415 - the same
     from pytest_atesor.porter.trial import Trial, add_proofs, keep_products, run_package_tests  # noqa: PLC0415 - the same
 
     keep_recipe(settings, bench.shell, run, fetched, built)
@@ -298,7 +298,7 @@ def _conclude(
     candidate = built.candidate
     if built.is_current and candidate is not None:
         add_proofs(settings, run, bench.shell, bench.phases)
-        needs = SuiteNeeds(
+        needs = FoundNeeds(
             bench.installer,
             bench.repair,
             candidate,

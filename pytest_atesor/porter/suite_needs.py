@@ -1,16 +1,20 @@
-"""What a package's own tests need beyond its build: found in what they say, and installed."""
+"""What a package's own tests need beyond its build: found in what they say, or known of a recipe."""
 
+import time
 from collections.abc import Callable, Mapping
 
+from pytest_atesor.errors import SandboxError
 from pytest_atesor.porter.builders.interface import BuildOptions, Candidate
 from pytest_atesor.porter.installer import Installer
+from pytest_atesor.porter.platforms import profile_of
 from pytest_atesor.porter.repair import Progress, Repair
+from pytest_atesor.porter.shell import Shell
 
-__all__ = ["SuiteNeeds"]
+__all__ = ["FoundNeeds", "KnownNeeds"]
 
 
-class SuiteNeeds:
-    """Answers test suites that could not be built.
+class FoundNeeds:
+    """Answers test suites that could not be built; what it installs comes out of what they say.
 
     ``read_versions`` asks the sandbox for the versions of packages.
     """
@@ -31,15 +35,47 @@ class SuiteNeeds:
         self._before = frozenset(installer.installed)
         self._read_versions = read_versions
 
-    def supply(self, log: str, limit_s: float) -> bool:
-        """Install what ``log`` says is missing, each call of the package manager within ``limit_s`` seconds.
+    def bring(self, limit_s: float) -> bool:  # noqa: ARG002 - the protocol's
+        """Bring nothing: nobody has said yet what is missing."""
+        return True
 
-        Say whether anything new is there. Raises SandboxError.
-        """
-        self._installer.patience_s = limit_s
+    def supply(self, log: str, limit_s: float) -> bool:
+        """Install within ``limit_s`` seconds what ``log`` says is missing; say whether that is new."""
+        self._installer.deadline = time.monotonic() + limit_s
         return self._repair.supply(log, self._candidate, self._progress)
 
     def list_packages(self) -> Mapping[str, str]:
-        """Return the packages that were installed for the tests, with their versions. Raises SandboxError."""
+        """Return the packages that were installed for the tests, with versions; {} if nobody can say."""
         names = [one for one in self._installer.installed if one not in self._before]
-        return self._read_versions(names) if names else {}
+        try:
+            return self._read_versions(names) if names else {}
+        except SandboxError:
+            return {}
+
+
+class KnownNeeds:
+    """Installs what a recipe says that its tests had, in those versions, and nothing else."""
+
+    def __init__(self, shell: Shell, platform: str, packages: Mapping[str, str]) -> None:
+        self._shell = shell
+        self._profile = profile_of(platform)
+        self._packages = packages
+
+    def bring(self, limit_s: float) -> bool:
+        """Install them within ``limit_s`` seconds; say whether they are there."""
+        if not self._packages:
+            return True
+        pinned = [self._profile.pinned(name, version) for name, version in self._packages.items()]
+        self._shell.end_builders()  # they must not see the network
+        self._shell.set_network(enabled=True)
+        script = self._profile.install(pinned, ())
+        done = self._shell.script(script, user="root", sink=self._shell.output, timeout_s=limit_s)
+        return done.exit_code == 0 and not done.timed_out
+
+    def supply(self, log: str, limit_s: float) -> bool:  # noqa: ARG002 - the protocol's
+        """Bring nothing more: a recipe is carried out as it stands."""
+        return False
+
+    def list_packages(self) -> Mapping[str, str]:
+        """Return what the recipe has."""
+        return self._packages

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from pytest_atesor.porter.builders.interface import Suite
 from pytest_atesor.porter.kept import keep_artifacts
@@ -21,7 +21,7 @@ from pytest_atesor.porter.recipe import PackageTests
 from pytest_atesor.porter.run import Place, Run
 from pytest_atesor.porter.settings import PackageTesting, Settings
 from pytest_atesor.porter.shell import Shell
-from pytest_atesor.porter.suite_needs import SuiteNeeds
+from pytest_atesor.porter.suite_needs import FoundNeeds, KnownNeeds
 
 __all__ = ["Trial", "add_proofs", "keep_products", "run_package_tests"]
 
@@ -33,8 +33,7 @@ _MOST_NOTES = 10
 class Trial:
     """Where tests run: the shell, the record of phases, the built tree's place and environment.
 
-    ``network`` is asked for by a recipe whose tests had it. ``needs`` brings what they lack, ``packages`` are
-    there already.
+    ``network`` is asked for by a recipe whose tests had it. ``needs`` brings what they lack.
     """
 
     shell: Shell
@@ -42,8 +41,7 @@ class Trial:
     cwd: str
     environment: Mapping[str, str]
     network: bool = False
-    needs: SuiteNeeds | None = None
-    packages: Mapping[str, str] = field(default_factory=dict)
+    needs: FoundNeeds | KnownNeeds | None = None
 
 
 def keep_products(settings: Settings, place: Place, run: Run) -> None:
@@ -85,7 +83,7 @@ def run_package_tests(settings: Settings, run: Run, trial: Trial, suites: Sequen
                 cwd=trial.cwd,
                 environment=trial.environment,
                 network=trial.network,
-                supply=None if trial.needs is None else trial.needs.supply,
+                needs=trial.needs,
             )
             result = run_suites(suites, where, budget_s=budget_s)
         if result.status not in {SuiteStatus.PASSED, SuiteStatus.NONE, SuiteStatus.SKIPPED}:
@@ -107,5 +105,5 @@ def _record(suite: Suite, trial: Trial, *, network: bool) -> PackageTests:
         cwd=trial.cwd,
         environment=trial.environment,
         network=network,
-        packages={**trial.packages, **(trial.needs.list_packages() if trial.needs is not None else {})},
+        packages=trial.needs.list_packages() if trial.needs is not None else {},
     )

@@ -10,7 +10,7 @@ import contextlib
 import ctypes
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from typing import ClassVar, Final, final
 
@@ -19,7 +19,7 @@ import psutil
 from pytest_atesor.core.text import sanitize_line
 from pytest_atesor.runners.birth_mark import BirthMark
 
-__all__ = ["Family", "adopting_orphans", "child_pids", "name_process", "signal_orphan"]
+__all__ = ["Family", "adopting_orphans", "child_pids", "name_process", "signal_orphans"]
 
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _PR_GET_CHILD_SUBREAPER: Final = 37
@@ -125,19 +125,24 @@ class Family:
         return self._mark.is_on(pid)
 
 
-def signal_orphan(pid: int, signal_number: int) -> None:
-    """Signal an orphan of ours and the process group it is in.
+def signal_orphans(
+    pids: Iterable[int], signal_number: int, told: AbstractSet[int] = frozenset()
+) -> frozenset[int]:
+    """Signal orphans of ours with their process groups, each group once; return the groups.
 
-    Its group is of the child's making: the child started in a session of its own, and groups do not cross
-    sessions.
+    Those of the groups in ``told`` get nothing: some programs count their signals. The groups are of the
+    child's making: it started in a session of its own, and groups do not cross sessions.
     """
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        group = os.getpgid(pid)
-        if group != os.getpgrp():
-            os.killpg(group, signal_number)
-            return  # it is in that group; some programs count their signals
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.kill(pid, signal_number)
+    groups: set[int] = set()
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            group = os.getpgid(pid)
+            if group == os.getpgrp():
+                os.kill(pid, signal_number)
+            elif group not in told and group not in groups:
+                groups.add(group)
+                os.killpg(group, signal_number)
+    return frozenset(groups)
 
 
 def _get_subreaper() -> int:

@@ -28,7 +28,7 @@ from pytest_atesor.runners.descendants import (
     adopting_orphans,
     child_pids,
     name_process,
-    signal_orphan,
+    signal_orphans,
 )
 from pytest_atesor.runners.guard import guarding
 from pytest_atesor.runners.output import CappedLog
@@ -226,6 +226,7 @@ class _Attendance:
         """Give the orphans their chance: a moment after a natural end, the rest of the grace after TERM."""
         settled_at = time.monotonic() + _SETTLE_S
         warned: set[int] = set()
+        told = {self.child}  # its group has had its TERM with it
         while True:
             orphans = self._family.reap()
             if not orphans and self._output < 0:
@@ -234,9 +235,10 @@ class _Attendance:
             now = time.monotonic()
             if now >= (self._kill_at if in_grace else settled_at) or (in_grace and self._must_kill(now)):
                 return
-            for pid in orphans - warned if in_grace else ():
-                signal_orphan(pid, signal.SIGTERM)
-                signal_orphan(pid, signal.SIGCONT)
+            if in_grace:
+                groups = signal_orphans(orphans - warned, signal.SIGTERM, told)
+                signal_orphans(orphans - warned, signal.SIGCONT, told)
+                told |= groups
             warned |= orphans
             self._watch_only(orphans)
             self._wait(self._kill_at if in_grace else settled_at)
@@ -248,7 +250,7 @@ class _Attendance:
             for pid in orphans:
                 if pid not in self._leaks:
                     self._leaks[pid] = name_process(pid)
-                signal_orphan(pid, signal.SIGKILL)
+            signal_orphans(orphans, signal.SIGKILL)
             if time.monotonic() >= patience:
                 for pid in orphans:
                     self._leaks[pid] = f"{name_process(pid)} survived SIGKILL"

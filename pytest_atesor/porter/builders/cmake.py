@@ -47,8 +47,15 @@ _EXTRAS = _TESTS | {
     "manpages",
     "testbed",
 }
-_REFUSALS = frozenset({"without", "disable", "no", "skip", "exclude", "ignore"})
-_DOWNLOADS = frozenset({"cpm", "download", "downloads", "fetch", "fetchcontent"})
+_REFUSALS = frozenset({"without", "disable", "no", "not", "dont", "skip", "exclude", "ignore"})
+_DOWNLOADS = frozenset({"download", "downloads", "fetch", "fetchcontent"})
+_OFFERS = (
+    {"offline"},
+    {"disconnected"},
+    {"use", "system"},
+    {"prefer", "system"},
+    {"use", "local", "packages"},
+)
 _LANGUAGES = re.compile(r"^[ \t]*project[ \t]*\(", re.IGNORECASE | re.MULTILINE)
 
 
@@ -181,10 +188,12 @@ def _is_extra(option: str) -> bool:
 def _keep_offline(option: str) -> str:
     """Return the argument that keeps an option from downloading, "" where it has nothing to do with that."""
     parts = _words_of(option)
-    if parts & _DOWNLOADS:
-        return f"-D{option}={'ON' if parts & _REFUSALS else 'OFF'}"
-    is_offer = "offline" in parts or {"use", "system"} <= parts or {"prefer", "system"} <= parts
-    return f"-D{option}=ON" if is_offer else ""
+    is_offer = any(one <= parts for one in _OFFERS)
+    # CPM.cmake's own options have its name too
+    is_download = bool(parts & _DOWNLOADS) or {"use", "cpm"} <= parts
+    if parts & _EXTRAS or not (is_offer or is_download):
+        return ""
+    return f"-D{option}={'ON' if is_offer != bool(parts & _REFUSALS) else 'OFF'}"
 
 
 def _words_of(option: str) -> set[str]:

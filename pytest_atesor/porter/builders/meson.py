@@ -26,7 +26,7 @@ _DOWNLOAD = """\
 before=$(ls -d subprojects/*/ 2>/dev/null || :)
 timeout 600 meson subprojects download || {
   for one in subprojects/*/; do
-    case "$before" in *"$one"*) ;; *) [ -e "$one/meson.build" ] || rm -rf "$one" ;; esac
+    case "$before" in *"$one"*) ;; *) [ -n "$(ls "$one")" ] || rm -rf "$one" ;; esac
   done
   exit 1
 }"""

@@ -307,8 +307,7 @@ RULES: tuple[Rule, ...] = (
         pattern=r"ERROR: Automatic wrap-based subproject downloading is disabled",
         fix=Stop(
             cause=Cause.DEPENDENCY,
-            reason="the build needs a Meson subproject that is not in the source tree, and has no network",
-            reason_online="the build needs a Meson subproject that is not in the source tree nor to be had",
+            reason="the build needs a Meson subproject that is neither in the source tree nor to be had",
         ),
         sample="meson.build:156:10: ERROR: Automatic wrap-based subproject downloading is disabled\n",
         builders=("meson",),

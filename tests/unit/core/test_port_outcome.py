@@ -196,6 +196,16 @@ def test_a_timeout_keeps_what_the_agent_knew() -> None:
     )
 
 
+def test_a_timeout_says_what_ran_and_not_only_that_the_agent_was_stopped() -> None:
+    result = said(cause="interrupted", reason="stopped by SIGTERM during attempt 1/3")
+    words = "error: it broke (stopped by SIGTERM during attempt 1/3)"
+    assert decide_port_end(ended(timed_out=True), result) == AttemptOutcome(
+        Status.TIMEOUT, None, f"killed at the deadline, after 12 s; last: {words}"
+    )
+    silent = decide_port_end(ended(timed_out=True, tail=b""), result)
+    assert silent.reason.endswith("; last: stopped by SIGTERM during attempt 1/3")
+
+
 @pytest.mark.parametrize("code", [1, 137, None], ids=["plain", "with its exit code", "signal"])
 def test_a_reason_is_one_clean_line_of_bounded_length(code: int | None) -> None:
     tail = b"\x1b[31m" + b"error \x00 \xff " * 200 + b"\n"

@@ -219,29 +219,39 @@ def test_a_preset_for_an_ordinary_build_is_chosen_when_a_fix_asks_for_one(
 
 
 def test_options_that_download_are_turned_when_a_fix_asks_for_it(make_tree: MakeTree) -> None:
-    options = (
-        "A_USE_CPM",
-        "A_FETCH_DEPS",
-        "A_NO_DOWNLOAD",
-        "A_USE_SYSTEM_FMT",
-        "A_SYSTEM_TESTS",
-        "A_FETCHER",
-    )
-    text = "project(x)\n" + "".join(f'option({name} "of it" ON)\n' for name in options)
+    turned = {
+        "A_USE_CPM": "OFF",
+        "A_FETCH_DEPS": "OFF",
+        "A_NO_DOWNLOAD": "ON",
+        "DONT_FETCH": "ON",
+        "A_USE_SYSTEM_FMT": "ON",
+        "NO_USE_SYSTEM_FMT": "OFF",
+        "FETCHCONTENT_FULLY_DISCONNECTED": "ON",
+        "CPM_USE_LOCAL_PACKAGES": "ON",
+    }
+    left = ("A_SYSTEM", "A_FETCHER", "BUILD_OFFLINE_DOCS", "CPM_INCLUDE_ALL_IN_PACKAGE_LOCK")
+    text = "project(x)\n" + "".join(f'option({name} "of it" ON)\n' for name in (*turned, *left))
     project = detect(make_tree({"CMakeLists.txt": text}))[0].project
     plain = project.plan(BuildOptions(jobs=1))[0].script
     fixed = project.plan(BuildOptions(jobs=1, tweak=Tweak(prepare=(OFFLINE,))))[0].script
-    added = {"-DA_USE_CPM=OFF", "-DA_FETCH_DEPS=OFF", "-DA_NO_DOWNLOAD=ON", "-DA_USE_SYSTEM_FMT=ON"}
-    assert set(fixed.split()) - set(plain.split()) == added
+    assert set(fixed.split()) - set(plain.split()) == {f"-D{name}={value}" for name, value in turned.items()}
 
 
-@pytest.mark.parametrize(("word", "line"), [(OFFLINE, 'option(X_FETCH "" ON)\n'), (PRESET, "")])
-def test_a_project_without_such_a_choice_does_not_heed_the_word(
-    make_tree: MakeTree, word: str, line: str
+@pytest.mark.parametrize(
+    ("word", "files"),
+    [
+        pytest.param(OFFLINE, {"CMakeLists.txt": 'project(x)\noption(X_FETCH "" ON)\n'}, id="offline"),
+        pytest.param(
+            PRESET, {"CMakePresets.json": '{"configurePresets": [{"name": "release"}]}'}, id="preset"
+        ),
+    ],
+)
+def test_a_word_is_heeded_where_there_is_something_to_choose(
+    make_tree: MakeTree, word: str, files: dict[str, str]
 ) -> None:
-    tree = make_tree({"CMakeLists.txt": f"project(x)\n{line}"})
-    assert detect(tree)[0].project.heeds(word) is bool(line)
-    assert not detect(make_tree({"CMakeLists.txt": "project(x)\n"}))[0].project.heeds(word)
+    plain = {"CMakeLists.txt": "project(x)\n"}
+    assert not detect(make_tree(plain))[0].project.heeds(word)
+    assert detect(make_tree({**plain, **files}))[0].project.heeds(word)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"configurePresets": 3}', "[" * 100_000])
@@ -250,7 +260,11 @@ def test_broken_presets_do_not_stop_detection(make_tree: MakeTree, text: str) ->
     assert detect(tree)[0].builder == "cmake"
 
 
-@pytest.mark.parametrize(("wrap", "downloads"), [("subprojects/libglnx.wrap", True), ("libglnx.wrap", False)])
+@pytest.mark.parametrize(
+    ("wrap", "downloads"),
+    [("subprojects/libglnx.wrap", True), ("libglnx.wrap", False)],
+    ids=["wrap", "elsewhere"],
+)
 def test_subprojects_are_downloaded_before_the_build_when_a_fix_asks_for_it(
     make_tree: MakeTree, wrap: str, *, downloads: bool
 ) -> None:

@@ -1,4 +1,5 @@
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -101,22 +102,33 @@ def test_whether_tests_had_the_network_is_recorded(
     assert (result.status, result.network, sandbox.network) == (SuiteStatus.PASSED, had, [had])
 
 
-def _run_supplied(
-    tmp_path: Path, sandbox: FakeSandbox, suite: Suite, brings: list[bool], budget_s: float = 300.0
-) -> tuple[SuiteResult, list[str]]:
-    """Run a suite beside a supply that brings something as often as told; return also what it was told."""
-    told: list[str] = []
+@dataclass
+class FakeNeeds:
+    """Brings something as often as told, and notes what it was told: a fake of our protocol."""
 
-    def supply(log: str, limit_s: float) -> bool:
-        assert 0 < limit_s <= budget_s / 2
-        assert "kill -s KILL" in sandbox.ran[-1].argv[-1], "the tests' processes would see its network"
-        told.append(log)
-        return brings.pop(0)
+    sandbox: FakeSandbox
+    brings: list[bool]
+    is_there: bool = True
+    told: list[str] = field(default_factory=list)
 
+    def bring(self, limit_s: float) -> bool:
+        assert 0 < limit_s <= 150
+        return self.is_there
+
+    def supply(self, log: str, limit_s: float) -> bool:
+        assert 0 < limit_s <= 150
+        assert "kill -s KILL" in self.sandbox.ran[-1].argv[-1], "the tests' processes would see its network"
+        self.told.append(log)
+        if not self.brings:
+            raise SandboxError("gone")
+        return self.brings.pop(0)
+
+
+def _run_supplied(tmp_path: Path, needs: FakeNeeds, suite: Suite, budget_s: float = 300.0) -> SuiteResult:
     with (tmp_path / "out").open("wb") as output:
-        shell = Shell(sandbox, deadline=None, output=output)
-        place = SuitePlace(shell=shell, cwd="/w", environment={}, supply=supply)
-        return run_suites((suite,), place, budget_s=budget_s), told
+        shell = Shell(needs.sandbox, deadline=None, output=output)
+        place = SuitePlace(shell=shell, cwd="/w", environment={}, needs=needs)
+        return run_suites((suite,), place, budget_s=budget_s)
 
 
 def test_tests_that_lacked_something_run_again_when_it_is_there(tmp_path: Path) -> None:
@@ -124,14 +136,15 @@ def test_tests_that_lacked_something_run_again_when_it_is_there(tmp_path: Path) 
         ("cmake", [(1, b"no gtest\n"), (1, b"no cmocka\n"), (0, b"")]),
         ("ctest", [(0, b"100% tests passed, 0 tests failed out of 7\n")]),
     ]
-    result, told = _run_supplied(tmp_path, FakeSandbox(answers), _CTEST, [True, True])
+    needs = FakeNeeds(FakeSandbox(answers), [True, True])
+    result = _run_supplied(tmp_path, needs, _CTEST)
     assert (result.status, result.counts) == (SuiteStatus.PASSED, Counts(passed=7))
-    assert told == ["no gtest\n", "no cmocka\n"]
+    assert needs.told == ["no gtest\n", "no cmocka\n"]
 
 
 def test_a_check_that_failed_before_any_test_ran_lacked_something_too(tmp_path: Path) -> None:
     answers: Answers = [("-k check", [(2, b"check.h: No such file\n"), (0, b"# PASS: 1\n")])]
-    result, _ = _run_supplied(tmp_path, FakeSandbox(answers), _CHECK, [True])
+    result = _run_supplied(tmp_path, FakeNeeds(FakeSandbox(answers), [True]), _CHECK)
     assert (result.status, result.counts) == (SuiteStatus.PASSED, Counts(passed=1))
 
 
@@ -144,16 +157,31 @@ def test_a_check_that_failed_before_any_test_ran_lacked_something_too(tmp_path: 
     ],
 )
 def test_nothing_is_run_again_in_vain(tmp_path: Path, said: bytes, budget_s: float, asked: int) -> None:
-    sandbox = FakeSandbox([("-k check", [(2, said)])])
-    result, told = _run_supplied(tmp_path, sandbox, _CHECK, [False], budget_s)
-    assert (result.status, len(told)) == (SuiteStatus.FAILED, asked)
-    assert len(sandbox.scripts("-k check")) == 1
+    needs = FakeNeeds(FakeSandbox([("-k check", [(2, said)])]), [False])
+    result = _run_supplied(tmp_path, needs, _CHECK, budget_s)
+    assert (result.status, len(needs.told)) == (SuiteStatus.FAILED, asked)
+    assert len(needs.sandbox.scripts("-k check")) == 1
+
+
+def test_a_sandbox_that_fails_at_the_supply_leaves_the_first_result(tmp_path: Path) -> None:
+    needs = FakeNeeds(FakeSandbox([("cmake", [(1, b"error: no gtest\n")])]), [])
+    result = _run_supplied(tmp_path, needs, _CTEST)
+    assert (result.status, result.suite) == (SuiteStatus.ERROR, _CTEST)
+    assert "no gtest" in result.reason
+
+
+def test_what_a_recipe_knows_to_be_needed_and_cannot_be_had_is_said(tmp_path: Path) -> None:
+    needs = FakeNeeds(FakeSandbox([]), [], is_there=False)
+    result = _run_supplied(tmp_path, needs, _CTEST)
+    assert (result.status, result.suite) == (SuiteStatus.ERROR, None)
+    assert "cannot be installed" in result.reason
+    assert not needs.sandbox.ran
 
 
 def test_what_is_missing_for_ever_ends_after_a_few_rounds(tmp_path: Path) -> None:
-    sandbox = FakeSandbox([("cmake", [(1, b"no gtest\n")])])
-    result, told = _run_supplied(tmp_path, sandbox, _CTEST, [True] * 9)
-    assert (result.status, len(told)) == (SuiteStatus.ERROR, 4)
+    needs = FakeNeeds(FakeSandbox([("cmake", [(1, b"no gtest\n")])]), [True] * 9)
+    assert _run_supplied(tmp_path, needs, _CTEST).status is SuiteStatus.ERROR
+    assert len(needs.told) == 4
 
 
 def test_what_tests_leave_running_is_ended(tmp_path: Path) -> None:

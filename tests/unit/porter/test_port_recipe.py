@@ -91,17 +91,19 @@ def test_a_recipe_reads_as_blocks_in_their_order() -> None:
 @pytest.mark.parametrize(("network", "said"), [(False, "network off"), (True, "network on")])
 def test_a_recipe_says_whether_the_tests_had_the_network(*, network: bool, said: str) -> None:
     tests = PackageTests(
-        framework="make", command="make test", prepare="", script="make test", cwd="/w", network=network
-    )
+        framework="make", command="make test", prepare="", script="make test", cwd="/w", network=network,
+        packages={"libcmocka-dev": "1.1.7-3+b1"},
+    )  # fmt: skip
     recipe = replace(_RECIPE, package_tests=tests)
     assert parse_recipe(format_recipe(recipe), "recipe.json") == recipe
+    assert "## Packages of the tests (root, network on)" in format_recipe_text(recipe)
     assert f"## Package tests: make test (builder, {said}, may fail)" in format_recipe_text(recipe)
 
 
 def test_a_recipe_from_before_tests_recorded_the_network_had_it_off() -> None:
     tests = PackageTests(framework="make", command="make test", prepare="", script="make test", cwd="/w")
     document = json.loads(format_recipe(replace(_RECIPE, package_tests=tests)))
-    del document["package_tests"]["network"]
+    del document["package_tests"]["network"], document["package_tests"]["packages"]
     assert parse_recipe(json.dumps(document), "recipe.json").package_tests == tests
 
 
@@ -119,6 +121,8 @@ def test_a_script_cannot_end_its_block() -> None:
         pytest.param({"commands": [{"name": "x"}]}, id="half-a-command"),
         pytest.param({"commands": "make"}, id="commands-no-list"),
         pytest.param({"packages": {"a": 1}}, id="version-no-string"),
+        pytest.param({"packages": {"-oDPkg::Pre-Invoke::=id": "1"}}, id="package-is-an-option"),
+        pytest.param({"packages": {"a": "1 -y"}}, id="version-is-two-words"),
         pytest.param({"url": None}, id="no-url"),
         pytest.param({"more": "x"}, id="unknown-field"),
         pytest.param(

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from pytest_atesor.core.child_end import ChildEnd
-from pytest_atesor.runners.descendants import child_pids, signal_orphan
+from pytest_atesor.runners.descendants import child_pids, signal_orphans
 from pytest_atesor.runners.process import ChildSpec, run_child
 from pytest_atesor.runners.stop import KILL_NOW, TERMINATE, StopFlag
 
@@ -136,30 +136,36 @@ def test_a_child_may_use_its_grace_and_still_timed_out(run_script: RunScript) ->
 
 def test_what_is_said_of_the_deadline_is_in_the_log_and_no_last_words(run_script: RunScript) -> None:
     script = 'trap "echo got a signal, exiting; exit 1" TERM; echo building; sleep 600 & wait'
-    end = run_script(script, timeout_s=0.5, term_grace_s=600)
+    end = run_script(script, timeout_s=1.5, term_grace_s=600)
     assert (end.timed_out, end.tail) == (True, b"building\n")
     assert end.log_bytes == len(b"building\ngot a signal, exiting\n")
 
 
 _COUNT = """
-import signal
+import os, signal
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGRTMIN])
-print("ready", flush=True)
+os.write(1, b"ready\\n")
 count = 0
 while signal.sigtimedwait([signal.SIGRTMIN], 0.5 if count else 60.0):
     count += 1
-print(count)
+os.write(1, b"%d\\n" % count)
 """
 
 
-def test_an_orphan_in_a_group_of_its_own_gets_a_signal_once() -> None:
+@pytest.mark.parametrize("told", [False, True], ids=["new-group", "told-group"])
+def test_each_group_of_orphans_gets_a_signal_once(*, told: bool) -> None:
     # Clients of engines count theirs and give up at the third. Real-time signals are queued, none is merged.
-    command = [sys.executable, "-c", _COUNT]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as orphan:
-        assert orphan.stdout is not None
-        assert orphan.stdout.readline() == "ready\n"
-        signal_orphan(orphan.pid, signal.SIGRTMIN)
-        assert orphan.stdout.read() == "1\n"
+    command = ["sh", "-c", '"$0" -c "$1" & "$0" -c "$1"; wait', sys.executable, _COUNT]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as leader:
+        assert leader.stdout is not None
+        assert [leader.stdout.readline() for _ in range(2)] == ["ready\n"] * 2
+        counters = psutil.Process(leader.pid).children()
+        pids = [one.pid for one in counters]
+        groups = signal_orphans(pids, signal.SIGRTMIN, {leader.pid} if told else set())
+        assert groups == (set() if told else {leader.pid})
+        if told:
+            os.killpg(leader.pid, signal.SIGRTMIN)
+        assert leader.stdout.read() == "1\n1\n"
 
 
 def test_a_child_that_ignores_term_is_killed_when_its_grace_is_over(

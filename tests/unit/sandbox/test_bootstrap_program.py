@@ -53,7 +53,7 @@ def test_workers_are_chosen_where_the_arguments_choose_none(bootstrap: ModuleTyp
     cpus = len(os.sched_getaffinity(0))
     assert bootstrap.choose_workers(["-k", "zlib"]) == ["-n", str(cpus)]
     assert bootstrap.choose_workers([], most=2) == ["-n", str(min(cpus, 2))]
-    for own in (["-n0"], ["-n", "4"], ["--numprocesses=1"]):
+    for own in (["-n0"], ["-n", "4"], ["--numprocesses=1"], ["--pdb"], ["-p", "no:xdist"]):
         assert bootstrap.choose_workers(own, most=2) == []
 
 

@@ -187,6 +187,18 @@ def test_the_last_signal_named_decides_and_gives_the_reason(books_of: BooksFacto
     assert books.session.finish() == 130
 
 
+def test_signals_after_another_reason_change_the_exit_code_alone(books_of: BooksFactory) -> None:
+    books = books_of("a")
+    start(books, "a")
+    books.session.stop("no space is left", Cause.ENVIRONMENT)
+    books.session.stop("stopped by SIGTERM", signal=15)
+    books.session.stop("stopped by SIGINT", signal=2)
+    assert books.session.stop_order is not None
+    assert books.session.stop_order[:2] == ("no space is left", Cause.ENVIRONMENT)
+    books.session.settle_rest("never")
+    assert books.session.finish() == 130
+
+
 def test_a_stop_before_the_selection_skips_the_whole_plan(books_of: BooksFactory) -> None:
     books = books_of("a", "b")
     books.session.stop("stopped by SIGINT", signal=2)
