@@ -131,16 +131,8 @@ def open_sandbox(  # noqa: PLR0913 - keyword-only facts of one sandbox
     """
     if reset:
         engine.remove(name)
-    else:
-        found = engine.state(name)
-        if isinstance(found, Foreign):
-            raise SandboxError(
-                f"{engine.name}: the container {name} was not made by this program and is left alone"
-            )
-        if isinstance(found, Present):
-            if found.running and found.image_id == engine.image_id(image):
-                return Sandbox(engine, name)
-            engine.remove(name)
+    elif _is_ready(engine, name, image):
+        return Sandbox(engine, name)
     directory = slot_directory(state, name)
     spec = SandboxSpec(
         name=name,
@@ -151,23 +143,43 @@ def open_sandbox(  # noqa: PLR0913 - keyword-only facts of one sandbox
         labels=labels or {},
         cpu_weight=limits.cpu_weight,
     )
-    is_empty = False
     if reset:
-        settle_workspace(directory)
-        is_empty = not engine.is_remote and empty_workspace(directory)
-    else:
-        spec.workspace.mkdir(parents=True, exist_ok=True)
+        return _open_anew(engine, spec, directory)
+    spec.workspace.mkdir(parents=True, exist_ok=True)
     engine.create(spec)
     sandbox = Sandbox(engine, name)
+    _prepare_workspace(sandbox, LAY_OUT)
+    return sandbox
+
+
+def _is_ready(engine: Engine, name: str, image: str) -> bool:
+    """Say whether the sandbox runs and has that image; another of ours in its place is removed."""
+    found = engine.state(name)
+    if isinstance(found, Foreign):
+        raise SandboxError(
+            f"{engine.name}: the container {name} was not made by this program and is left alone"
+        )
+    if not isinstance(found, Present):
+        return False
+    if found.running and found.image_id == engine.image_id(image):
+        return True
+    engine.remove(name)
+    return False
+
+
+def _open_anew(engine: Engine, spec: SandboxSpec, directory: Path) -> Sandbox:
+    """Create a sandbox whose workspace is empty, whatever the case before did to it."""
+    settle_workspace(directory)
+    is_empty = not engine.is_remote and empty_workspace(directory)
+    engine.create(spec)
+    sandbox = Sandbox(engine, spec.name)
     if is_empty:
         return sandbox
     try:
-        _prepare_workspace(sandbox, EMPTY if reset else LAY_OUT)
+        _prepare_workspace(sandbox, EMPTY)
     except SandboxError:
-        if not reset:
-            raise
         # what was done to the workspace is no fault of the case that comes next
-        engine.remove(name)
+        engine.remove(spec.name)
         replace_workspace(directory)
         engine.create(spec)
         _prepare_workspace(sandbox, EMPTY)

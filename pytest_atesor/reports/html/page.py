@@ -86,57 +86,68 @@ def count_outcomes(ledger: Ledger) -> dict[str, int]:
 
 
 def _describe_batch(ledger: Ledger, excerpts: Mapping[str, Excerpt], updated_at: str) -> dict[str, Json]:
-    plan = ledger.plan
     rows = summarize(ledger, {})
     selected = {case.case_id for case in ledger.selected}
-    position = {row.case.case_id: index for index, row in enumerate(rows)}
-    started, ended = ledger.sessions[-1] if ledger.sessions else (None, None)
     counts = count_outcomes(ledger)
     slots = {attempt.slot for row in rows for attempt in ledger.attempts(row.case.case_id) if attempt.slot}
-    groups = group_failures(rows)
     # A batch's sandboxes have the same tools but for few: each list stands on the page once.
     lists = dict.fromkeys(one.native_tools for one in excerpts.values() if one.native_tools)
     tools = {text: number for number, text in enumerate(lists)}
     return {
-        "batch": {
-            "id": sanitize_line(plan.batch_id),
-            "source": sanitize_line(plan.source),
-            "platform": plan.platform.value,
-            "target": plan.target.value,
-            "engine": sanitize_line(str(plan.settings.get("engine") or "")),
-            "version": started.version if started else "",
-            "workers": started.workers if started else 0,
-            "updated_at": updated_at,
-            "quiet_s": _MISSED_BEATS * HEARTBEAT_S,
-            "ended": ended is not None or started is None,
-        },
+        "batch": _describe_plan(ledger, updated_at),
         "headline": _format_counts(counts),
         "counts": dict(counts),
         "slots": [*sorted(slots, key=lambda slot: (len(slot), slot))],
-        "groups": [
-            {
-                "status": group.status.value,
-                "cause": group.cause.value if group.cause else "",
-                "signature": group.signature,
-                "line": group.line,
-                "log": group.log,
-                "cases": [position[case_id] for case_id in group.case_ids],
-            }
-            for group in groups
-        ],
+        "groups": _describe_groups(rows),
         "cases": [_describe_case(row, ledger.attempts(row.case.case_id), selected) for row in rows],
         "tools": [*tools],
         "excerpts": {
-            case_id: {
-                "tail": excerpt.tail,
-                "phases": list(excerpt.phases),
-                "artifacts": list(excerpt.artifacts),
-                "tests": excerpt.tests,
-                "tools": tools.get(excerpt.native_tools),
-            }
+            case_id: _describe_excerpt(excerpt, tools)
             for case_id, excerpt in excerpts.items()
             if excerpt != _EMPTY
         },
+    }
+
+
+def _describe_plan(ledger: Ledger, updated_at: str) -> Json:
+    plan = ledger.plan
+    started, ended = ledger.sessions[-1] if ledger.sessions else (None, None)
+    return {
+        "id": sanitize_line(plan.batch_id),
+        "source": sanitize_line(plan.source),
+        "platform": plan.platform.value,
+        "target": plan.target.value,
+        "engine": sanitize_line(str(plan.settings.get("engine") or "")),
+        "version": started.version if started else "",
+        "workers": started.workers if started else 0,
+        "updated_at": updated_at,
+        "quiet_s": _MISSED_BEATS * HEARTBEAT_S,
+        "ended": ended is not None or started is None,
+    }
+
+
+def _describe_groups(rows: Sequence[SummaryRow]) -> Json:
+    position = {row.case.case_id: index for index, row in enumerate(rows)}
+    return [
+        {
+            "status": group.status.value,
+            "cause": group.cause.value if group.cause else "",
+            "signature": group.signature,
+            "line": group.line,
+            "log": group.log,
+            "cases": [position[case_id] for case_id in group.case_ids],
+        }
+        for group in group_failures(rows)
+    ]
+
+
+def _describe_excerpt(excerpt: Excerpt, tools: Mapping[str, int]) -> Json:
+    return {
+        "tail": excerpt.tail,
+        "phases": list(excerpt.phases),
+        "artifacts": list(excerpt.artifacts),
+        "tests": excerpt.tests,
+        "tools": tools.get(excerpt.native_tools),
     }
 
 
