@@ -105,12 +105,15 @@ class StopSignals:
     ``flag`` to TERMINATE and tells the workers; a later one raises it to KILL_NOW, tells the workers, and
     ends this process for good when the orderly end takes more than three seconds. Signals within 0.2 seconds
     of the first are one wish; ``on_stop`` hears of an INT among them too, since nothing tells which of two
-    signals that are both pending was sent first.
+    signals that are both pending was sent first. ``clock`` gives the seconds for that.
     """
 
-    def __init__(self, flag: StopFlag, workers: ProcessBook) -> None:
+    def __init__(
+        self, flag: StopFlag, workers: ProcessBook, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._flag = flag
         self._workers = workers
+        self._clock = clock
         self._on_stop: Callable[[int], None] | None = None
         self._first: tuple[int, float] | None = None
         self._previous: dict[int, signal._HANDLER] = {}
@@ -132,7 +135,7 @@ class StopSignals:
         self._on_stop = on_stop
 
     def _handle(self, number: int, _frame: FrameType | None) -> None:
-        now = time.monotonic()
+        now = self._clock()
         if self._on_stop is None:
             self._interrupt_setup(number, now)
         elif self._first is None:

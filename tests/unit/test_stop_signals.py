@@ -9,8 +9,13 @@ from pytest_atesor.control.signals import ProcessBook, SetupInterrupted, StopSig
 from pytest_atesor.runners.stop import TERMINATE, StopFlag
 
 
+def together() -> float:
+    """Stand for a clock on which everything happens at once: a later signal would end this very process."""
+    return 0.0
+
+
 def test_a_signal_during_setup_is_raised_once_however_often_it_is_sent() -> None:
-    with StopFlag() as flag, StopSignals(flag, ProcessBook()):
+    with StopFlag() as flag, StopSignals(flag, ProcessBook(), together):
         with pytest.raises(SetupInterrupted) as caught:
             os.kill(os.getpid(), signal.SIGTERM)
         os.kill(os.getpid(), signal.SIGTERM)  # a parent that passes on what its whole group got
@@ -31,7 +36,7 @@ def test_signals_sent_together_are_one_wish_and_ctrl_c_is_heard_among_them(
     sent: list[signal.Signals], heard: list[signal.Signals]
 ) -> None:
     got: list[int] = []
-    with StopFlag() as flag, StopSignals(flag, ProcessBook()) as signals:
+    with StopFlag() as flag, StopSignals(flag, ProcessBook(), together) as signals:
         signals.watch(got.append)
         for number in sent:
             os.kill(os.getpid(), number)
