@@ -35,7 +35,7 @@ _DEFAULT: Final = 2
 _PF_MCE_PROCESS: Final = 0x80  # in the flags of /proc/PID/stat: the thread has a policy of its own
 _TIME_BITS: Final = 40
 _ROUNDS: Final = 5
-_REAP_S: Final = 1.0
+_REAP_S: Final = 5.0
 _REAP_LOOK_S: Final = 0.005
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 
@@ -46,6 +46,19 @@ class _Limits:
     lock: ClassVar = threading.Lock()
 
 
+class _Moments:
+    """When this process made its last mark, in microseconds: no two of its marks are of the same one."""
+
+    lock: ClassVar = threading.Lock()
+    last: ClassVar[int] = 0
+
+    @classmethod
+    def take(cls) -> int:
+        with cls.lock:
+            cls.last = max(time.monotonic_ns() // 1000, cls.last + 1)
+            return cls.last
+
+
 @final
 class BirthMark:
     """The mark of one child. Made and given in the same thread."""
@@ -54,7 +67,7 @@ class BirthMark:
 
     def __init__(self) -> None:
         # Unlike that of any other child of any harness on this machine: who marks, and when in microseconds.
-        self.number = os.getpid() << _TIME_BITS | time.monotonic_ns() // 1000 % (1 << _TIME_BITS)
+        self.number = os.getpid() << _TIME_BITS | _Moments.take() % (1 << _TIME_BITS)
         self._policy: int = _LIBC.prctl(_PR_MCE_KILL_GET, 0, 0, 0, 0)
         # A harness inside a marked child starts out as "late", so its own children are told by "default".
         self._is_late = self._policy == _DEFAULT
@@ -113,7 +126,7 @@ def _kill_where(is_meant: Callable[[int], bool]) -> None:
 
 
 def _reap(pid: int) -> None:
-    """Wait for a killed child, at most a second: one in an uninterruptible wait may never die."""
+    """Wait for a killed child, but not for ever: one in an uninterruptible wait may never die."""
     give_up = time.monotonic() + _REAP_S
     while os.waitpid(pid, os.WNOHANG) == (0, 0) and time.monotonic() < give_up:
         time.sleep(_REAP_LOOK_S)

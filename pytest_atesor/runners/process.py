@@ -36,8 +36,8 @@ from pytest_atesor.runners.stop import KILL_NOW, TERMINATE, StopSignal
 
 __all__ = ["ChildEnd", "ChildSpec", "run_child"]
 
-_SETTLE_S: Final = 0.2  # for what ends by itself right after the child, such as a `tee`
 _KILL_PATIENCE_S: Final = 5.0  # a process in an uninterruptible wait may never die; the slot must go on
+_MOMENT_S: Final = 1.0  # what whoever was killed has left of it, when we were ourselves stopped meanwhile
 _HOUSEKEEPING_S: Final = 5.0
 _CHUNK_BYTES: Final = 65536
 _CHUNKS_PER_ROUND: Final = 32  # a flood must not keep us from the clock
@@ -50,9 +50,10 @@ class ChildSpec:
     """One child: what to start, and its limits.
 
     ``env`` is its whole environment. ``deadline`` is time.monotonic() seconds; then the child's process
-    group gets TERM, and what is left of the family KILL after ``term_grace_s`` seconds. The log at
-    ``log_path`` keeps head and tail of the output, ``output_cap_bytes`` in all; with ``end_at_output_cap``
-    more output than that ends the child.
+    group gets TERM, and what is left of the family KILL after ``term_grace_s`` seconds. After the child's own
+    end the others have ``settle_s`` seconds: a ``tee`` ends by itself. The log at ``log_path`` keeps head and
+    tail of the output, ``output_cap_bytes`` in all; with ``end_at_output_cap`` more output than that ends the
+    child.
     """
 
     argv: tuple[str, ...]
@@ -61,6 +62,7 @@ class ChildSpec:
     log_path: Path
     deadline: float
     term_grace_s: float = 10.0
+    settle_s: float = 0.2
     output_cap_bytes: int = 64 * 1024 * 1024
     end_at_output_cap: bool = False
 
@@ -69,7 +71,7 @@ def run_child(spec: ChildSpec, *, stop: StopSignal) -> ChildEnd:
     """Run the child to its end and return the facts. Raises nothing that the child or the disk can cause.
 
     A child that cannot be started is a fact too. Stop level 1 is answered with TERM, grace and KILL, level
-    2 with KILL. Descendants that outlive the child by 0.2 seconds are killed and named in ``leaks``.
+    2 with KILL. Descendants that outlive the child by ``settle_s`` are killed and named in ``leaks``.
     """
     with contextlib.ExitStack() as stack:
         log = stack.enter_context(CappedLog(spec.log_path, spec.output_cap_bytes))
@@ -156,7 +158,7 @@ class _Attendance:
         except BaseException:  # an exception out of a signal handler: leave nothing behind, then let it go
             if self._ended is None:
                 _signal_group(self.child, signal.SIGKILL)
-                self._wait_for_child(time.monotonic() + _KILL_PATIENCE_S)
+                self._wait_for_killed_child()
             raise
         finally:
             self._kill_orphans()
@@ -199,7 +201,7 @@ class _Attendance:
             if self._ending is not None and not self._killed and self._must_kill(now):
                 self._killed = True
                 _signal_group(self.child, signal.SIGKILL)
-                self._wait_for_child(now + _KILL_PATIENCE_S)
+                self._wait_for_killed_child()
                 return
             self._wait(self._spec.deadline if self._ending is None else self._kill_at)
 
@@ -215,16 +217,18 @@ class _Attendance:
     def _must_kill(self, now: float) -> bool:
         return now >= self._kill_at or self._stop.level >= KILL_NOW
 
-    def _wait_for_child(self, until: float) -> None:
-        while self._ended is None and time.monotonic() < until:
-            self._wait(until)
+    def _wait_for_killed_child(self) -> None:
+        give_up = time.monotonic() + _KILL_PATIENCE_S
+        self._wait(give_up)
+        while self._ended is None and time.monotonic() < give_up:
+            self._wait(give_up)
         if self._ended is None:
             self._leaks[self.child] = f"{name_process(self.child)} survived SIGKILL"
             self._process.returncode = -signal.SIGKILL  # nobody will wait for it: keep Popen from warning
 
     def _attend_orphans(self) -> None:
         """Give the orphans their chance: a moment after a natural end, the rest of the grace after TERM."""
-        settled_at = time.monotonic() + _SETTLE_S
+        settled_at = time.monotonic() + self._spec.settle_s
         warned: set[int] = set()
         told = {self.child}  # its group has had its TERM with it
         while True:
@@ -245,18 +249,22 @@ class _Attendance:
 
     def _kill_orphans(self) -> None:
         """Kill what is left, layer by layer: the children of a killed process fall to us next."""
-        patience = time.monotonic() + _KILL_PATIENCE_S
+        give_up = time.monotonic() + _KILL_PATIENCE_S
+        is_late = False
         while orphans := self._family.reap():
             for pid in orphans:
                 if pid not in self._leaks:
                     self._leaks[pid] = name_process(pid)
-            signal_orphans(orphans, signal.SIGKILL)
-            if time.monotonic() >= patience:
+            if is_late:
                 for pid in orphans:
                     self._leaks[pid] = f"{name_process(pid)} survived SIGKILL"
                 break
+            signal_orphans(orphans, signal.SIGKILL)
             self._watch_only(orphans)
-            self._wait(patience)
+            # Never later than twice the patience: what forks for ever has no end of its own.
+            until = min(max(give_up, time.monotonic() + _MOMENT_S), give_up + _KILL_PATIENCE_S)
+            self._wait(until)
+            is_late = time.monotonic() >= until
         self._watch_only(frozenset())
 
     def _wait(self, until: float) -> None:

@@ -6,6 +6,7 @@ import subprocess
 import psutil
 
 from pytest_atesor.runners.birth_mark import BirthMark
+from tests.unit.processes import have_ended, is_alive, watching
 
 HIDES = "(setsid env -i sh -c 'echo $$; exec sleep 600' &) ; echo $$; exec sleep 600"
 
@@ -22,25 +23,20 @@ def test_killing_by_mark_leaves_nothing_of_the_child_and_everything_of_another()
     mark, other = BirthMark(), BirthMark()
     process, pids = start(mark)
     spared, spared_pids = start(other)
-    try:
+    with watching(pids) as marked, watching(spared_pids) as others:
         mark.kill_all()
-        assert not [pid for pid in pids if is_alive(pid)]
+        assert have_ended(marked)
         assert all(is_alive(pid) for pid in spared_pids)
-    finally:
         other.kill_all()
-        for one in (process, spared):
-            one.communicate()
-    assert not any(is_alive(pid) for pid in (*pids, *spared_pids))
+        assert have_ended(others)
+    for one in (process, spared):
+        one.communicate()
+
+
+def test_no_two_marks_are_the_same_however_quickly_they_are_made() -> None:
+    assert len({BirthMark().number for _ in range(10_000)}) == 10_000
 
 
 def test_killing_by_a_mark_that_nobody_has_harms_nobody() -> None:
     BirthMark().kill_all()
     assert psutil.pid_exists(os.getpid())
-
-
-def is_alive(pid: int) -> bool:
-    """Say whether a process runs; a zombie, whose parent has not looked yet, does not."""
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False

@@ -12,7 +12,7 @@ from pytest_atesor.runners.output import TAIL_BYTES, CappedLog
 MARKER = re.compile(rb"\n\[atesor: (\d+) bytes of output dropped here\]\n")
 
 # One example reuses the file of the one before, which is what opening a log afresh must bear anyway.
-same_directory = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+same_directory = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 
 
 @same_directory

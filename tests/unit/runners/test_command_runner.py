@@ -16,6 +16,7 @@ from pytest_atesor.errors import SandboxError
 from pytest_atesor.runners.command import CommandRunner
 from pytest_atesor.runners.interface import AttemptContext, AttemptEnd, Runner
 from pytest_atesor.runners.stop import KILL_NOW, StopFlag
+from tests.unit.runners.ready_first import ReadyFirst
 
 
 @pytest.fixture
@@ -177,8 +178,10 @@ def test_a_program_that_is_not_there_is_the_commands_own_failure(context: Attemp
     assert "cannot start 'no-such-program'" in end.reason
 
 
-def test_the_deadline_alone_makes_a_timeout(context: AttemptContext) -> None:
-    end = run(replace(context, deadline=time.monotonic() + 0.3), "echo started; exec sleep 100")
+def test_the_deadline_alone_makes_a_timeout(context: AttemptContext, stop: StopFlag, tmp_path: Path) -> None:
+    ready = ReadyFirst(stop, tmp_path / "ready")
+    late = replace(context, deadline=time.monotonic(), stop=ready)
+    end = run(late, f"echo started; echo >{tmp_path}/ready; exec sleep 600")
     assert end.status is Status.TIMEOUT
     assert end.reason.endswith("last: started")
 

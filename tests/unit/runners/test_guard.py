@@ -12,8 +12,8 @@ import psutil
 import pytest
 
 from pytest_atesor.core.child_end import ChildEnd
-from pytest_atesor.runners.descendants import child_pids
 from pytest_atesor.runners.guard import _SCRIPT, guarding
+from tests.unit.processes import LIMIT_S, have_ended, read_command, watching
 
 RunScript = Callable[..., ChildEnd]
 
@@ -29,7 +29,7 @@ for script in ("true", "true", "setsid sleep 600 & echo $! $$ > pids.tmp; mv pid
 
 
 def guards() -> set[int]:
-    return {pid for pid in child_pids() if psutil.Process(pid).cmdline()[:1] == ["atesor-guard"]}
+    return {one.pid for one in psutil.Process().children() if read_command(one)[:1] == ["atesor-guard"]}
 
 
 def test_one_guard_serves_one_child_after_the_other(run_script: RunScript) -> None:
@@ -49,14 +49,16 @@ def test_a_guard_that_was_killed_is_replaced(run_script: RunScript) -> None:
 
 def test_a_harness_that_dies_in_a_later_child_takes_its_whole_tree_with_it(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", HARNESS, os.environ["PATH"]], cwd=tmp_path) as harness:
-        deadline = time.monotonic() + 60
-        while not (tmp_path / "pids").exists():
-            assert time.monotonic() < deadline, "the third child never started"
-            time.sleep(0.05)
-        harness.kill()
-    pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
-    _, alive = psutil.wait_procs([psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)], timeout=30)
-    assert alive == []
+        try:
+            deadline = time.monotonic() + LIMIT_S
+            while not (tmp_path / "pids").exists():
+                assert time.monotonic() < deadline, "the third child never started"
+                time.sleep(0.05)
+            with watching(map(int, (tmp_path / "pids").read_text().split())) as tree:
+                harness.kill()
+                assert have_ended(tree)
+        finally:
+            harness.kill()
 
 
 def run_guard(place: Path, note: str) -> list[str]:
@@ -67,7 +69,11 @@ def run_guard(place: Path, note: str) -> list[str]:
     kill = f"echo kill >> {place}/done; : "
     script = f"exec 3< {place}/note\n{_SCRIPT}".replace("kill -KILL", kill)
     subprocess.run(
-        ["/bin/sh", "-c", script], stdin=subprocess.DEVNULL, env={"PATH": str(place)}, check=False, timeout=60
+        ["/bin/sh", "-c", script],
+        stdin=subprocess.DEVNULL,
+        env={"PATH": str(place)},
+        check=False,
+        timeout=LIMIT_S,
     )
     return (place / "done").read_text().split() if (place / "done").exists() else []
 

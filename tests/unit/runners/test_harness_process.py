@@ -1,9 +1,7 @@
 """What run_child promises about the process it runs in: memory, signals, limits, and its sudden death."""
 
-import contextlib
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -13,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.unit.processes import LIMIT_S, have_ended, watching
 
 HARNESS = """
 import json, os, resource, signal, sys, time
@@ -33,7 +33,7 @@ end = run_child(
         env=dict(os.environ),
         cwd=Path.cwd(),
         log_path=Path("run.log"),
-        deadline=time.monotonic() + 120,
+        deadline=time.monotonic() + 600,
     ),
     stop=stop,
 )
@@ -46,8 +46,8 @@ print(json.dumps({
 }))
 """
 
-PROMPT_S = 5.0
-LAST_RESORT_S = 60.0
+PROMPT_S = LIMIT_S
+"""Far below the 600 s that the children sleep."""
 
 
 class Harness:
@@ -72,7 +72,7 @@ class Harness:
 
     def finish(self) -> Any:
         """Return the facts that the harness printed."""
-        output, _ = self.process.communicate(timeout=LAST_RESORT_S)
+        output, _ = self.process.communicate(timeout=2 * LIMIT_S)
         return json.loads(output)
 
 
@@ -84,20 +84,6 @@ def harnesses() -> Iterator[list[Harness]]:
     for harness in started:
         harness.process.kill()
         harness.process.communicate()
-
-
-def wait_for_end(descriptors: list[int]) -> bool:
-    """Wait until every process behind these pidfds has ended."""
-    until = time.monotonic() + LAST_RESORT_S
-    poll = select.poll()
-    for descriptor in descriptors:
-        poll.register(descriptor, select.POLLIN)
-    waiting = set(descriptors)
-    while waiting and (left := until - time.monotonic()) > 0:
-        for descriptor, _ in poll.poll(left * 1000):
-            poll.unregister(descriptor)
-            waiting.discard(descriptor)
-    return not waiting
 
 
 TREE = """
@@ -116,15 +102,9 @@ def test_a_killed_harness_takes_the_whole_tree_with_it(tmp_path: Path, harnesses
     harnesses.append(harness)
     pids = harness.wait_until_ready()
     assert len(pids) == 4
-    descriptors = [os.pidfd_open(pid) for pid in pids]
-    try:
+    with watching(pids) as tree:
         harness.process.send_signal(signal.SIGKILL)
-        assert wait_for_end(descriptors)
-    finally:
-        for descriptor in descriptors:
-            with contextlib.suppress(ProcessLookupError):
-                signal.pidfd_send_signal(descriptor, signal.SIGKILL)
-            os.close(descriptor)
+        assert have_ended(tree)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["INT", "TERM"])
