@@ -1,5 +1,6 @@
 """A real OpenSSH server on this machine, without a port: the client starts it in place of a connection."""
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -33,7 +34,12 @@ class Server:
 
     def servers_of(self, client: "subprocess.Popen[bytes] | psutil.Process") -> list[psutil.Process]:
         """Return the server's processes that serve that client."""
-        return [one for one in psutil.Process(client.pid).children(recursive=True) if "sshd" in one.name()]
+        servers = []
+        for one in psutil.Process(client.pid).children(recursive=True):
+            with contextlib.suppress(psutil.NoSuchProcess):  # what served the login only may end meanwhile
+                if "sshd" in one.name():
+                    servers.append(one)
+        return servers
 
 
 def make_server(place: Path) -> Server:

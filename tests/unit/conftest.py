@@ -1,12 +1,17 @@
-"""Values that many unit tests start from."""
+"""Values that many unit tests start from, and how properties are tested."""
 
 from collections.abc import Callable
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from pytest_atesor.core.attempt import AttemptRecord
 from pytest_atesor.core.outcome import Cause, Status
 from pytest_atesor.core.plan import BatchKind, Case, InputFile, Plan, Platform, Target
+
+# A machine that stands still for a second makes no example wrong.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 PlanFactory = Callable[..., Plan]
 RecordFactory = Callable[..., AttemptRecord]

@@ -114,6 +114,6 @@ def test_bytes_that_are_no_text_make_a_clean_line() -> None:
 
 
 def test_a_line_of_spaces_costs_no_more_than_one_of_text() -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     assert find_last_meaningful_line(b"said\n" + b" " * 65_536 + b"x") == "x"
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2

@@ -196,6 +196,6 @@ def test_no_credential_is_shown(url: str, shown: str) -> None:
 
 
 def test_a_long_run_of_letters_costs_no_more_than_other_text() -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     assert redact_text("a" * 200_000 + "https://u:p@h/") == "a" * 200_000 + "https://***@h/"
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2

@@ -82,9 +82,9 @@ def test_any_interleaving_serves_every_case_once_and_exclusively(
 def test_ten_thousand_cases_of_one_name_are_served_in_no_time() -> None:
     # Quadratic dispatch takes a minute here.
     queue = CaseQueue(case(str(index), "same") for index in range(10_000))
-    began = time.monotonic()
+    began = time.process_time()
     while queue.take() is not None:
         assert queue.take() is None
         queue.release("same")
     assert len(queue) == 0
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5

@@ -46,7 +46,7 @@ def test_a_position_independent_program_is_an_executable(elf: Make) -> None:
 
 
 @given(at=st.integers(0, 200), byte=st.integers(0, 255))
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_a_broken_elf_file_never_raises(elf: Make, at: int, byte: int) -> None:
     data = bytearray(elf(interpreter=b"/lib/x"))
     data[at % len(data)] = byte
@@ -170,10 +170,10 @@ def test_giant_sparse_files_cost_no_hour(tmp_path: Path, elf: Make) -> None:
         path = tmp_path / f"giant-{number}"
         path.write_bytes(elf())
         os.truncate(path, 1 << 40 if number % 2 else 1 << 30)
-    started = time.perf_counter()
+    started = time.process_time()
     before = digest_natives(read_tree(tmp_path), most_bytes=1 << 31)
     assert before.gaps == 18  # two of a gigabyte fit; beyond two gigabytes nothing is a product either
-    assert time.perf_counter() - started < 60
+    assert time.process_time() - started < 60
 
 
 def test_symlink_loops_are_not_entered(tmp_path: Path) -> None:
@@ -377,8 +377,8 @@ def test_absurd_tables_cost_next_to_nothing(
         file.seek(1 << 20)
         file.write(b"\1\0\0\0\0\0\0\0" * (1 << 18))
         file.truncate(1 << 31)  # a sparse file: what is read behind the end of the tables never ends
-    started = time.perf_counter()
+    started = time.process_time()
     with path.open("rb") as file:
         facts = read_elf(file)
     assert facts is None or not facts.has_content
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2

@@ -15,6 +15,7 @@ from pytest_atesor.sandbox.evidence import (
 )
 from pytest_atesor.sandbox.interface import Absent, ExecSpec, Foreign, Present
 from pytest_atesor.sandbox.sandbox import Sandbox
+from tests.unit.processes import LIMIT_S
 
 ALIVE = Present(running=True, image_id="x", labels={})
 
@@ -118,7 +119,7 @@ FORGERIES = {
 def test_the_engine_s_words_in_a_build_s_mouth_are_a_failed_command(words: str) -> None:
     # Each start says the words and fails, unless it is the check that programs start at all.
     engine = ForgingEngine(containers={"box": ALIVE}, says=f"echo '{words}'; exit 1")
-    done = Sandbox(engine, "box").run(ExecSpec(argv=["make"]), timeout_s=10)
+    done = Sandbox(engine, "box").run(ExecSpec(argv=["make"]), timeout_s=LIMIT_S)
     assert done.exit_code == 1
     assert words.encode() in done.tail
 
@@ -135,4 +136,4 @@ class ForgingEngine(FakeEngine):
 def test_the_same_words_count_when_nothing_can_be_started(words: str) -> None:
     engine = FakeEngine(containers={"box": ALIVE}, says=f"echo '{words}'; exit 1")
     with pytest.raises(SandboxError, match="the sandbox box failed"):
-        Sandbox(engine, "box").run(ExecSpec(argv=["make"]), timeout_s=10)
+        Sandbox(engine, "box").run(ExecSpec(argv=["make"]), timeout_s=LIMIT_S)

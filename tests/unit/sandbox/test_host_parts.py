@@ -27,6 +27,7 @@ from pytest_atesor.sandbox.engines.host import HostEngine
 from pytest_atesor.sandbox.engines.oci import CAPABILITIES, Confinement, format_config
 from pytest_atesor.sandbox.engines.store import ImageStore
 from pytest_atesor.sandbox.interface import Absent
+from tests.unit.processes import LIMIT_S
 
 TAG = "localhost/pytest-atesor-sandbox:debian"
 
@@ -137,9 +138,13 @@ def test_what_is_no_image_archive_leaves_nothing(tmp_path: Path) -> None:
     assert list((tmp_path / "host/images").iterdir()) == []
 
 
+SLEEPS = f"600.{os.getpid()}"
+"""How long these processes sleep: no other's words, for the whole machine is searched for stopped ones."""
+
+
 @pytest.fixture
 def sleeper() -> Iterator[subprocess.Popen[bytes]]:
-    with subprocess.Popen(["/bin/sleep", "600"], stdin=subprocess.DEVNULL) as process:
+    with subprocess.Popen(["/bin/sleep", SLEEPS], stdin=subprocess.DEVNULL) as process:
         yield process
         process.kill()
 
@@ -171,24 +176,24 @@ def test_a_first_process_that_waits_for_an_unreaped_child_is_dead() -> None:
 
 
 def test_a_client_that_is_stopped_late_is_ended(sleeper: subprocess.Popen[bytes]) -> None:
-    with ending_stopped_clients(("sleep",), "600"):
-        wait_for(lambda: "stopped clients of 600" in {thread.name for thread in threading.enumerate()})
+    with ending_stopped_clients(("sleep",), SLEEPS):
+        wait_for(lambda: f"stopped clients of {SLEEPS}" in {thread.name for thread in threading.enumerate()})
         sleeper.send_signal(signal.SIGSTOP)
-        assert sleeper.wait(timeout=60) == -signal.SIGKILL
+        assert sleeper.wait(timeout=LIMIT_S) == -signal.SIGKILL
 
 
 def test_only_stopped_clients_of_that_sandbox_are_ended(sleeper: subprocess.Popen[bytes]) -> None:
-    with ending_stopped_clients(("sleep",), "600"):
+    with ending_stopped_clients(("sleep",), SLEEPS):
         pass
     sleeper.send_signal(signal.SIGSTOP)
-    for programs, name in ((("sleep",), "60"), (("podman",), "600")):
+    for programs, name in ((("sleep",), SLEEPS[:-1]), (("podman",), SLEEPS)):
         with ending_stopped_clients(programs, name):
             pass
     assert sleeper.poll() is None
 
 
 def wait_for(look: Callable[[], Any]) -> Any:
-    give_up = time.monotonic() + 60
+    give_up = time.monotonic() + LIMIT_S
     while not (found := look()):
         assert time.monotonic() < give_up
         time.sleep(0.02)

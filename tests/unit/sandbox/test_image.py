@@ -20,6 +20,7 @@ from pytest_atesor.sandbox.recipe import (
     host_architecture,
     read_recipe_digest,
 )
+from tests.unit.processes import LIMIT_S
 
 DEBIAN = "localhost/pytest-atesor-sandbox:debian"
 ALPINE = "localhost/pytest-atesor-sandbox:alpine"
@@ -170,9 +171,9 @@ def test_those_who_come_second_wait_and_say_for_whom(tmp_path: Path, holder: str
     )
     with lock:
         other.start()
-        assert waiting.wait(20)
+        assert waiting.wait(LIMIT_S)
         engine.images[DEBIAN] = current_labels()
-    other.join(20)
+    other.join(LIMIT_S)
     assert engine.calls == []
     assert len(lines) == 1
     assert lines[0].startswith(said)

@@ -7,6 +7,7 @@ from sandbox_fakes import FakeEngine
 from pytest_atesor.errors import SandboxError
 from pytest_atesor.sandbox.interface import ExecSpec, Foreign, Present
 from pytest_atesor.sandbox.sandbox import Sandbox, open_sandbox
+from tests.unit.processes import LIMIT_S
 
 IMAGE = "localhost/pytest-atesor-sandbox:debian"
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give files to others")
@@ -157,14 +158,14 @@ def test_a_workspace_that_cannot_be_prepared_is_the_sandboxs_failure(
 def test_a_failed_command_is_a_value(engine: FakeEngine) -> None:
     engine.containers["box"] = Present(running=True, image_id="", labels={})
     engine.says = "echo no; exit 4"
-    done = Sandbox(engine, "box").run(ExecSpec(argv=["x"]), timeout_s=20)
+    done = Sandbox(engine, "box").run(ExecSpec(argv=["x"]), timeout_s=LIMIT_S)
     assert (done.exit_code, done.tail, done.timed_out) == (4, b"no\n", False)
 
 
 def test_a_failed_sandbox_is_an_error_with_its_last_words(engine: FakeEngine) -> None:
     engine.says = "echo first; echo last; exit 137"
     with pytest.raises(SandboxError, match=r"box failed .last."):
-        Sandbox(engine, "box").run(ExecSpec(argv=["x"]), timeout_s=20)
+        Sandbox(engine, "box").run(ExecSpec(argv=["x"]), timeout_s=LIMIT_S)
 
 
 def test_a_timeout_empties_the_sandbox_and_is_a_value(engine: FakeEngine) -> None:

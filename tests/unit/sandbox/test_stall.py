@@ -1,11 +1,14 @@
 """When a sandbox counts as stalled, and where its processor time is read."""
 
+import io
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
 from pytest_atesor.sandbox.pump import Pumped, pump_process
 from pytest_atesor.sandbox.stall import StallWatch, read_cpu_s
+from tests.unit.processes import LIMIT_S
 
 
 def stalled_at(limit_s: float, *looks: tuple[float, float | None]) -> list[float]:
@@ -67,11 +70,11 @@ def test_processor_time_is_the_control_group_s(
     assert read_cpu_s(8, tmp_path) is None
 
 
-def pump(script: str, watch: StallWatch, calls: list[str]) -> Pumped:
+def pump(script: str, watch: StallWatch, calls: list[str], sink: BinaryIO | None = None) -> Pumped:
     return pump_process(
         ["sh", "-c", script],
-        timeout_s=60,
-        sink=None,
+        timeout_s=2 * LIMIT_S,
+        sink=sink,
         tail_bytes=100,
         on_timeout=lambda: calls.append("clear"),
         watch=watch,
@@ -80,9 +83,17 @@ def pump(script: str, watch: StallWatch, calls: list[str]) -> Pumped:
 
 def test_a_command_that_stalls_is_ended_once() -> None:
     calls: list[str] = []
-    done = pump("echo begun; exec sleep 50", StallWatch(lambda: 1.0, 0.4), calls)
+    begun = io.BytesIO()
+    used_s = [0.0]
+
+    def read() -> float:
+        if not begun.getvalue():  # on a slow machine it has yet to begin
+            used_s[0] += 1
+        return used_s[0]
+
+    done = pump("echo begun; exec sleep 600", StallWatch(read, 0.4), calls, begun)
     assert (done.is_stalled, done.timed_out, done.tail, calls) == (True, True, b"begun\n", ["clear"])
-    assert done.duration_s < 40
+    assert done.duration_s < LIMIT_S
 
 
 def test_a_command_that_works_is_left_alone() -> None:

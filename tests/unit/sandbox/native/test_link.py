@@ -1,8 +1,10 @@
 """The open connection: shared by all commands, noticed when it is lost, made again; the keeper cleans up."""
 
+import contextlib
 import queue
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,29 +14,32 @@ import pytest
 from pytest_atesor.errors import SetupError
 from pytest_atesor.sandbox.native.connection import Connection
 from pytest_atesor.sandbox.native.link import Link, Pace
+from tests.unit.processes import LIMIT_S, find_children
 
 if TYPE_CHECKING:
     from ssh_server import Server
 
-QUICK = Pace(ask_s=0.1, answer_s=2.0, silence_s=5, open_s=20.0, again_s=0.1)
-PATIENCE_S = 60.0
+PATIENT = Pace(ask_s=0.1, answer_s=LIMIT_S, silence_s=int(LIMIT_S), open_s=LIMIT_S, again_s=0.1)
+QUICK = replace(PATIENT, answer_s=10.0)
+"""Notices what hangs; what it takes for hanging must not be a machine that stands still for a while."""
 
 
 class Batch:
     """A link with what it says, one line after the other."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, pace: Pace = PATIENT) -> None:
         self.lines: queue.Queue[str] = queue.Queue()
         self.connection = Connection(host="board", control=directory / "control", trips=directory / "trips")
-        self.link = Link(self.connection, "token-1", say=self.lines.put, pace=QUICK)
+        self.link = Link(self.connection, "token-1", say=self.lines.put, pace=pace)
 
     def client(self) -> psutil.Process:
         """Return the client that holds the connection."""
-        return next(one for one in psutil.Process().children() if "ControlMaster=yes" in one.cmdline())
+        (client,) = find_children("ControlMaster=yes")
+        return client
 
     def hear(self, words: str) -> None:
         """Wait until the link has said that."""
-        while words not in self.lines.get(timeout=PATIENCE_S):
+        while words not in self.lines.get(timeout=2 * LIMIT_S):
             pass
 
 
@@ -48,27 +53,30 @@ def batch(server: "Server", tmp_path: Path) -> Iterator[Batch]:
 
 def test_commands_are_channels_of_the_one_connection(batch: Batch, server: "Server") -> None:
     (server.directory / "key.pub").write_text("", encoding="utf-8")  # nobody could log in any more
-    assert batch.connection.script("echo $((6 * 7))", timeout_s=30).stdout == b"42\n"
+    assert batch.connection.script("echo $((6 * 7))", timeout_s=LIMIT_S).stdout == b"42\n"
 
 
 def test_a_connection_that_was_killed_is_made_again(batch: Batch) -> None:
     batch.client().kill()
     batch.hear("is lost")
     batch.hear("again")
-    assert batch.connection.script("echo here", timeout_s=30).stdout == b"here\n"
+    assert batch.connection.script("echo here", timeout_s=LIMIT_S).stdout == b"here\n"
 
 
 @pytest.mark.parametrize("whose", ["client", "server"])
-def test_one_that_hangs_is_noticed_and_made_again(batch: Batch, server: "Server", whose: str) -> None:
-    client = batch.client()
-    stopped = [client] if whose == "client" else server.servers_of(client)
+def test_one_that_hangs_is_noticed_and_made_again(server: "Server", tmp_path: Path, whose: str) -> None:
+    batch = Batch(tmp_path, QUICK)
+    with batch.link:
+        client = batch.client()
+        stopped = [client] if whose == "client" else server.servers_of(client)
+        for process in stopped:
+            with contextlib.suppress(psutil.NoSuchProcess):  # what served the login only
+                process.send_signal(signal.SIGSTOP)
+        batch.hear("is lost")
+        batch.hear("again")
+        assert batch.connection.script("echo here", timeout_s=LIMIT_S).stdout == b"here\n"
     for process in stopped:
-        process.send_signal(signal.SIGSTOP)
-    batch.hear("is lost")
-    batch.hear("again")
-    assert batch.connection.script("echo here", timeout_s=30).stdout == b"here\n"
-    for process in stopped:
-        if process.is_running():
+        with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
 
 

@@ -10,6 +10,7 @@ import pytest
 from pytest_atesor.errors import SandboxError
 from pytest_atesor.sandbox.native.connection import Connection, cache_directory, explain_ssh, make_connection
 from pytest_atesor.sandbox.native.settings import parse_settings
+from tests.unit.processes import LIMIT_S
 
 if TYPE_CHECKING:
     from ssh_server import Server
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 @pytest.mark.usefixtures("server")
 def test_a_script_runs_there_with_its_arguments_as_they_are(tmp_path: Path) -> None:
     connection = Connection(host="board", trips=tmp_path / "trips")
-    ended = connection.script('printf "%s|" "$@"; exit 3', "a b", "$HOME", "it's", "-n", timeout_s=30)
+    ended = connection.script('printf "%s|" "$@"; exit 3', "a b", "$HOME", "it's", "-n", timeout_s=LIMIT_S)
     assert (ended.returncode, ended.stdout) == (3, b"a b|$HOME|it's|-n|")
     assert (tmp_path / "trips").read_bytes() == b"."
 
@@ -26,7 +27,7 @@ def test_a_script_runs_there_with_its_arguments_as_they_are(tmp_path: Path) -> N
 def test_a_key_that_is_not_accepted_fails_without_a_question(server: "Server") -> None:
     (server.directory / "key.pub").write_text("", encoding="utf-8")
     with pytest.raises(SandboxError, match=r"Permission denied.*ssh-add"):
-        Connection(host="board").script("true", timeout_s=30)
+        Connection(host="board").script("true", timeout_s=LIMIT_S)
 
 
 def test_a_host_key_that_changed_is_refused(server: "Server") -> None:
@@ -35,7 +36,7 @@ def test_a_host_key_that_changed_is_refused(server: "Server") -> None:
     public = other.with_suffix(".pub").read_text(encoding="utf-8")
     (server.directory / "known_hosts").write_text(f"* {public}", encoding="utf-8")
     with pytest.raises(SandboxError, match="check the machine's key"):
-        Connection(host="board").script("true", timeout_s=30)
+        Connection(host="board").script("true", timeout_s=LIMIT_S)
 
 
 @pytest.mark.usefixtures("server")

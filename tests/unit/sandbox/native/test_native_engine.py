@@ -22,6 +22,7 @@ from pytest_atesor.sandbox.native.hold import Held, NativeHold
 from pytest_atesor.sandbox.sandbox import Limits, open_sandbox
 from pytest_atesor.sandbox.slots import state_directory
 from pytest_atesor.work.bench import LEASE_LABEL
+from tests.unit.processes import LIMIT_S, find_children
 
 if TYPE_CHECKING:
     from ssh_server import Server
@@ -62,7 +63,7 @@ def open_there(engine: NativeEngine, state: Path) -> MirroredSandbox:
     return MirroredSandbox(engine, NAME, mirror)
 
 
-def run(sandbox: MirroredSandbox, script: str, timeout_s: float = 60.0) -> tuple[int, str]:
+def run(sandbox: MirroredSandbox, script: str, timeout_s: float = LIMIT_S) -> tuple[int, str]:
     done = sandbox.run(ExecSpec(argv=["sh", "-c", script]), timeout_s=timeout_s)
     return done.exit_code, done.tail.decode()
 
@@ -124,7 +125,7 @@ def test_sshs_own_exit_code_is_never_a_commands(hold: Held, tmp_path: Path) -> N
 def test_a_lost_connection_is_the_sandboxs_failure_and_nothing_stays(hold: Held, tmp_path: Path) -> None:
     engine = hold.engine
     sandbox = open_there(engine, tmp_path)
-    client = next(one for one in psutil.Process().children() if "ControlMaster=yes" in one.cmdline())
+    (client,) = find_children("ControlMaster=yes")
 
     class KillsAtTheFirstWord(io.BytesIO):
         def write(self, data: "bytes | bytearray | memoryview") -> int:  # type: ignore[override]  # the stub's buffer type needs Python 3.12
