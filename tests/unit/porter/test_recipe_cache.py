@@ -1,9 +1,10 @@
 """The recipes that verified ports leave on the host, and what is refused as one."""
 
 import json
-import multiprocessing
 import os
 import stat
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pytest_atesor.core.plan import Platform, Target
-from pytest_atesor.porter.recipe import Command, Recipe
+from pytest_atesor.porter.recipe import Command, Recipe, format_recipe
 from pytest_atesor.porter.recipe_cache import Known, RecipeCache, Source, Unknown, identify_image
 
 _RECIPE = Recipe(
@@ -169,24 +170,31 @@ def test_the_oldest_entries_make_room(tmp_path: Path) -> None:
     assert kept == [False, False, True, True, True]
 
 
-def _keep_many(root: Path, fix: str) -> None:
-    for _ in range(200):
-        _cache(root).keep(replace(_RECIPE, fixes=(fix,) * 500))
+_KEEPS_MANY = """
+import sys
+from pathlib import Path
+from pytest_atesor.core.plan import Platform, Target
+from pytest_atesor.porter.recipe import parse_recipe
+from pytest_atesor.porter.recipe_cache import RecipeCache
+recipe = parse_recipe(sys.argv[2], "argv")
+root = Path(sys.argv[1])
+cache = RecipeCache(root, Platform.DEBIAN, Target.QEMU, image=lambda: "one", version="1", most=100)
+for _ in range(200):
+    cache.keep(recipe)
+"""
 
 
 def test_ports_at_the_same_time_read_whole_entries_only(tmp_path: Path) -> None:
     _cache(tmp_path).keep(replace(_RECIPE, fixes=("start",)))
-    context = multiprocessing.get_context("fork")
-    writers = [context.Process(target=_keep_many, args=(tmp_path, word)) for word in ("one", "two")]
-    for one in writers:
-        one.start()
+    recipes = [format_recipe(replace(_RECIPE, fixes=(word,) * 500)) for word in ("one", "two")]
+    commands = [[sys.executable, "-c", _KEEPS_MANY, str(tmp_path), recipe] for recipe in recipes]
     seen = set()
-    while any(one.is_alive() for one in writers):
-        found = _cache(tmp_path).find(_SOURCE)
-        assert isinstance(found, Known), found
-        seen.add(found.recipe.fixes[0])
-    for one in writers:
-        one.join()
+    with subprocess.Popen(commands[0]) as one, subprocess.Popen(commands[1]) as two:
+        while one.poll() is None or two.poll() is None:
+            found = _cache(tmp_path).find(_SOURCE)
+            assert isinstance(found, Known), found
+            seen.add(found.recipe.fixes[0])
+    assert (one.returncode, two.returncode) == (0, 0)
     assert seen <= {"start", "one", "two"}
     assert [one.name for one in tmp_path.rglob(".new-*")] == []
 

@@ -69,7 +69,7 @@ class Bench:
         self.environ = dict(environ)
 
     def fetch(
-        self, url: str, *, ref: str | None = None, mirrors: tuple[str, ...] = (), limit_s: float = 60
+        self, url: str, *, ref: str | None = None, mirrors: tuple[str, ...] = (), limit_s: float = 300
     ) -> Fetched:
         request = SourceRequest(url=url, ref=ref, mirrors=mirrors, name="package")
         return fetch_source(
