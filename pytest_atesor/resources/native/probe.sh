@@ -35,13 +35,14 @@ esac
 hard() { sed -n "s/^Max $1  *[^ ]*  *\\([^ ]*\\).*/\\1/p" /proc/self/limits; } # not every ulimit knows processes
 say limits "$(hard 'open files') $(hard processes) $(cat /proc/sys/kernel/pid_max)"
 mkdir -p "$work" 2>/dev/null
-say work "$(readlink -f "$work" 2>/dev/null)"
+say work "$(readlink -f "$work" 2>/dev/null || printf %s "$work")"
 [ ! -w "$work" ] || say is_writable 1
-place() {
-    df -Pk "$2" 2>/dev/null | { read -r _ && read -r _ _ _ free _ && say "$1_free_kb" "$free"; }
-    say "$1_device" "$(stat -c %d "$2" 2>/dev/null)"
+place() { # what is not there yet will be on the file system of what is above it
+    spot=$2
+    while [ ! -d "$spot" ]; do spot=$(dirname "$spot"); done
+    df -Pk "$spot" 2>/dev/null | { read -r _ && read -r _ _ _ free _ && say "$1_free_kb" "$free"; }
+    say "$1_device" "$(stat -c %d "$spot" 2>/dev/null)"
 }
 place work "$work"
 store=$(printf '%s\n' "$info" | tr '|' '\n' | sed -n 's/^storage=//p')
-while [ -n "$store" ] && [ ! -d "$store" ]; do store=$(dirname "$store"); done
 [ -z "$store" ] || place store "$store"

@@ -5,8 +5,10 @@ connection open (see :mod:`pytest_atesor.sandbox.native.link`); every command is
 down, commands connect by themselves or fail within seconds.
 """
 
+import contextlib
 import hashlib
 import os
+import re
 import shlex
 import subprocess
 from collections.abc import Mapping
@@ -24,6 +26,7 @@ __all__ = [
     "Connection",
     "cache_directory",
     "explain_ssh",
+    "hide_address",
     "is_lost",
     "make_connection",
     "read_script",
@@ -51,6 +54,10 @@ _OPTIONS: Final = (
     "LogLevel=ERROR",
 )
 _REASON_CHARACTERS: Final = 300
+_ADDRESS: Final = re.compile(
+    r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.]*\w)|(?<![\w:])(?:[0-9a-f]{0,4}:){2,7}[0-9a-f]{1,4}(?:%\w+)?",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,9 +73,13 @@ class Connection:
     control: Path | None = None
     trips: Path | None = None
 
-    def ssh(self, *, is_master: bool = False) -> list[str]:
-        """Return the front of every command line: the client, its options, without the host."""
+    def ssh(self, *, is_master: bool = False, is_logged: bool = False) -> list[str]:
+        """Return the front of every command line: the client, its options, without the host.
+
+        What a client ``is_logged`` for goes to a log, where no address of the settings may stand.
+        """
         argv = ["ssh", *(("-F", str(self.config)) if self.config else ())]
+        argv += ["-o", "LogLevel=QUIET"] if is_logged and self.config is not None else []
         for option in _OPTIONS:
             argv += ["-o", option]
         if self.control is not None:
@@ -78,9 +89,9 @@ class Connection:
             argv += ["-o", "ControlPath=none"]
         return argv
 
-    def argv(self, command: str, *, is_master: bool = False) -> list[str]:
+    def argv(self, command: str, *, is_logged: bool = False) -> list[str]:
         """Return the command line that has the login shell there run ``command``."""
-        return [*self.ssh(is_master=is_master), "--", self.host, command]
+        return [*self.ssh(is_logged=is_logged), "--", self.host, command]
 
     def script_argv(self, script: str, *arguments: str) -> list[str]:
         """Return the command line that runs a POSIX shell script there, whatever the login shell is."""
@@ -118,8 +129,20 @@ class Connection:
                 f"the machine {self.host} did not answer within {timeout_s:.0f} s; check the connection"
             ) from error
         if is_lost(ended.returncode):
-            raise SandboxError(explain_ssh(self.host, ended.stderr))
+            raise SandboxError(self.explain(ended.stderr))
         return ended
+
+    def explain(self, stderr: bytes) -> str:
+        """Return one line about a client that could not connect; an address of the settings is left out."""
+        said = stderr.decode("utf-8", "replace")
+        if self.config is not None:
+            said = hide_address(said, _read_hostname(self.config), self.host)
+        return explain_ssh(self.host, said)
+
+    @property
+    def login(self) -> str:
+        """The command line with which a user connects by hand, without an address."""
+        return shlex.join(["ssh", *(("-F", str(self.config)) if self.config else ()), self.host])
 
     def script(
         self,
@@ -153,9 +176,16 @@ def cache_directory(environ: Mapping[str, str]) -> Path:
     return base / "pytest-atesor"
 
 
-def explain_ssh(host: str, stderr: bytes) -> str:
+def hide_address(said: str, hostname: str, name: str) -> str:
+    """Return what ssh said with ``name`` in the place of the host's name and of all addresses."""
+    if hostname:
+        said = re.sub(rf"(?<![\w.-]){re.escape(hostname)}(?![\w-])", name, said)
+    return _ADDRESS.sub(name, said)
+
+
+def explain_ssh(host: str, stderr: str) -> str:
     """Return one line about an ssh that could not connect, with what to do."""
-    said = [line for line in stderr.decode("utf-8", "replace").splitlines() if line.strip()]
+    said = [line for line in stderr.splitlines() if line.strip()]
     reason = sanitize_line(said[-1], _REASON_CHARACTERS) if said else "no message"
     text = "\n".join(said)
     if "Host key verification failed" in text or "REMOTE HOST IDENTIFICATION" in text:
@@ -191,6 +221,16 @@ def _write_config(fields: Fields, directory: Path) -> Path:
     except OSError as error:
         raise SetupError(f"{file} cannot be written ({error}); set XDG_CACHE_HOME") from error
     return file
+
+
+def _read_hostname(config: Path) -> str:
+    """Return the host's name or address in a configuration of ours, "" when it cannot be read."""
+    with contextlib.suppress(OSError):
+        for line in config.read_text(encoding="utf-8").splitlines():
+            word, _, value = line.strip().partition(" ")
+            if word == "HostName":
+                return value.replace("%%", "%")
+    return ""
 
 
 def _escape(path: Path) -> str:

@@ -185,7 +185,7 @@ class NativeEngine(CliEngine):
         argv = ["podman", *super().exec_argv(self._there(name), command)[1:]]
         ends = "code=$?; exit $((code == 255 ? 254 : code))"
         first = self._first.pop(name, "")
-        return self._connection.argv(f"{first}{shlex.join(argv)} </dev/null; {ends}")
+        return self._connection.argv(f"{first}{shlex.join(argv)} </dev/null; {ends}", is_logged=True)
 
     def set_network_first(self, name: str, *, enabled: bool) -> None:
         """Have the next command in the sandbox wait until its network is so: both in one round trip."""

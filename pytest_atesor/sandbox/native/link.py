@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from pytest_atesor.errors import SandboxError, SetupError
-from pytest_atesor.sandbox.native.connection import Connection, explain_ssh, read_script
+from pytest_atesor.sandbox.native.connection import Connection, read_script
 
 __all__ = ["CONNECTED", "KEEPER_LABEL", "Link", "Pace"]
 
@@ -184,7 +184,7 @@ class Link:
             raise SetupError(f"ssh cannot be started ({error}); apt-get install openssh-client") from error
         if not _hear(process, b"ready", self._pace.open_s):
             _end(process)
-            raise SandboxError(explain_ssh(connection.host, errors.read_bytes()))
+            raise SandboxError(connection.explain(errors.read_bytes()))
         return process
 
 

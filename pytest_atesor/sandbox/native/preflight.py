@@ -4,7 +4,6 @@ All problems come in one list, each with the command that mends it. Nothing is i
 runs with sudo.
 """
 
-import shlex
 import shutil
 import time
 from collections.abc import Mapping
@@ -108,9 +107,7 @@ def _as_problem(error: Exception, more: str = "") -> Problem:
 
 
 def _look(settings: NativeSettings, connection: Connection) -> tuple[Machine | None, tuple[Problem, ...]]:
-    login = (
-        f"ssh {shlex.quote(settings.alias)}" if settings.alias else "ssh with the settings of ATESOR_SSH_*"
-    )
+    login = connection.login
     try:
         greeting = connection.run(
             connection.argv("exec sh -c 'echo \"atesor  $((6*7))\"'"), timeout_s=_LOGIN_S

@@ -160,7 +160,7 @@ def _parse_workdir(text: str) -> str:
     if not text:
         return DEFAULT_WORKDIR
     parts = PurePosixPath(path).parts
-    is_bad = _UNSAFE_PATH.search(text) or (text.startswith(("-", "~")) and not text.startswith("~/"))
+    is_bad = _UNSAFE_PATH.search(text) or path.startswith(("-", "~"))
     if is_bad or ".." in parts:
         raise SetupError(
             f"ATESOR_REMOTE_WORKDIR={text[:80]!r} is no plain path; use one below the home there, "

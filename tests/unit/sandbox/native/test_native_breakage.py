@@ -149,6 +149,16 @@ def test_a_link_to_a_place_that_must_not_be_used_is_seen_through(
     assert [one for one in found if words in one and "export ATESOR_REMOTE_WORKDIR=" in one], found
 
 
+def test_a_work_directory_that_cannot_be_made_does_not_hide_that_there_is_no_room_for_it(
+    server: "Server", tmp_path: Path
+) -> None:
+    small = tmp_path / "small"
+    breakage = f'small "{small}"; mount -o remount,ro "{small}"'
+    found = look(server, breakage, ATESOR_REMOTE_WORKDIR=f"{small}/deep/work")
+    assert [one for one in found if f"{small}/deep/work cannot be made" in one]
+    assert [one for one in found if f" GB are free in {small}/deep/work, 10 GB are needed" in one]
+
+
 def test_a_machine_that_cannot_be_read_is_said_so(server: "Server") -> None:
     (problem,) = look(server, "hide nproc")
     assert problem == ("board: its cores and memory cannot be read; ssh board nproc, and see what is wrong")

@@ -73,14 +73,14 @@ def test_two_machines_have_two_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("said", "advice"),
     [
-        (b"ssh: Could not resolve hostname nowhere: Name or service not known", "check the name"),
-        (b"ssh: connect to host x port 22: Connection refused", "check that the machine is up"),
-        (b"", "check that the machine is up"),
-        (b"\x1b[31mPermission denied (publickey).", "ssh-add"),
+        ("ssh: Could not resolve hostname nowhere: Name or service not known", "check the name"),
+        ("ssh: connect to host x port 22: Connection refused", "check that the machine is up"),
+        ("", "check that the machine is up"),
+        ("\x1b[31mPermission denied (publickey).", "ssh-add"),
     ],
     ids=["name", "refused", "silent", "key"],
 )
-def test_a_failed_login_says_what_to_do(said: bytes, advice: str) -> None:
+def test_a_failed_login_says_what_to_do(said: str, advice: str) -> None:
     line = explain_ssh("board", said)
     assert advice in line
     assert "\x1b" not in line

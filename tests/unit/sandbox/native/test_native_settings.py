@@ -100,6 +100,11 @@ def test_a_work_directory_that_could_do_harm_is_refused(value: str) -> None:
         parse_settings({"ATESOR_SSH_HOST": "board", "ATESOR_REMOTE_WORKDIR": value})
 
 
+def test_the_home_is_refused_as_such() -> None:
+    with pytest.raises(SetupError, match="must not be the home itself"):
+        parse_settings({"ATESOR_SSH_HOST": "board", "ATESOR_REMOTE_WORKDIR": "~"})
+
+
 @pytest.mark.parametrize(
     ("value", "path"),
     [("~/builds/", "builds"), ("/data/atesor", "/data/atesor"), ("x/y", "x/y")],
