@@ -41,6 +41,7 @@ grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
 print(json.dumps({
     "exit_code": end.exit_code, "signal": end.signal,
     "interrupted": end.interrupted, "timed_out": end.timed_out,
+    "leaks": end.leaks,
     "log_bytes": end.log_bytes, "dropped_bytes": end.dropped_bytes, "log_error": end.log_error,
     "grown_kib": grown,
 }))
@@ -136,6 +137,33 @@ def test_a_second_signal_kills_a_child_that_ignores_the_first(
     end = harness.finish()
     assert time.monotonic() - insisted < PROMPT_S
     assert (end["interrupted"], end["signal"]) == (True, signal.SIGKILL)
+
+
+# Each layer starts the next in a session of its own; the last one says which they all are.
+LAYERS = """
+echo $$ >>pids
+if [ "$1" = 0 ]; then cat pids >ready; else setsid bash layers $(($1 - 1)) & fi
+sleep 600 & wait
+"""
+
+
+def test_a_harness_that_stood_still_while_it_killed_goes_on_killing(
+    tmp_path: Path, harnesses: list[Harness]
+) -> None:
+    (tmp_path / "layers").write_text(LAYERS)
+    os.mkfifo(tmp_path / "go")
+    harness = Harness(tmp_path, "setsid bash layers 60 & cat go; exit 3")
+    harnesses.append(harness)
+    pids = harness.wait_until_ready()
+    with watching(pids) as layers:
+        (tmp_path / "go").write_text("")
+        assert have_ended(layers[:1])
+        harness.process.send_signal(signal.SIGSTOP)
+        time.sleep(6)  # longer than its patience with what does not die
+        harness.process.send_signal(signal.SIGCONT)
+        end = harness.finish()
+        assert have_ended(layers, 30)
+    assert (end["exit_code"], [leak for leak in end["leaks"] if "survived" in leak]) == (3, [])
 
 
 def test_a_line_of_200_megabytes_needs_little_memory(tmp_path: Path, harnesses: list[Harness]) -> None:
