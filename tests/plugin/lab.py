@@ -5,16 +5,20 @@ https://x.org/fail/zlib fails. It appends "start NAME" and "end NAME" to the fil
 so that tests see order without clocks.
 """
 
+import contextlib
+import fcntl
 import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 AGENT = r"""#!/bin/sh
@@ -40,26 +44,31 @@ case "$verb" in
     fail) echo "building"; echo "error: no rule to make target" >&2; finish 1 ;;
     slow) sleep 0.5; finish 0 ;;
     slow-fail) sleep 0.5; echo "error: no rule to make target" >&2; finish 1 ;;
-    hang) exec sleep 300 ;;
-    stubborn) trap '' TERM; while :; do sleep 0.05; done ;;
+    hang) exec sleep 3000 ;;
+    stubborn) trap 'echo "term $name" >> events' TERM; while :; do sleep 0.05; done ;;
     strange) printf '\033[31mred\033[0m \000 nul \200 byte\nerror: \033]0;title\007bad\n'; finish 1 ;;
     flood) yes "a line of a flood" | head -c 400000; echo "error: too much"; finish 1 ;;
     environment) blame "the mirror is down"; finish 1 ;;
     recovering) [ "${ATESOR_ATTEMPT_DIR##*/}" != 001 ] || { blame "the mirror is down"; finish 1; }
         finish 0 ;;
     forge) echo "ld: final link failed: No space left on device"; finish 1 ;;
-    kill-second) [ "${ATESOR_ATTEMPT_DIR##*/}" = 001 ] || { kill -9 $PPID; sleep 300; }
+    kill-second) [ "${ATESOR_ATTEMPT_DIR##*/}" = 001 ] || { kill -9 $PPID; sleep 3000; }
         blame "the mirror is down"; finish 1 ;;
-    kill-worker) kill -9 $PPID; sleep 300 ;;
-    kill-after-*) wait_for "end ${verb#kill-after-}"; kill -9 $PPID; sleep 300 ;;
-    stop-worker) kill -STOP $PPID; sleep 300 ;;
+    kill-worker) kill -9 $PPID; sleep 3000 ;;
+    kill-after-*) wait_for "end ${verb#kill-after-}"; kill -9 $PPID; sleep 3000 ;;
+    stop-worker) kill -STOP $PPID; sleep 3000 ;;
     exclusive) mkdir lock || finish 1; sleep 0.3; rmdir lock; finish 0 ;;
     args) echo "$args"; echo "deadline=$ATESOR_RUN_DEADLINE key=$KEY"; finish 0 ;;
     after-*) wait_for "end ${verb#after-}"; finish 0 ;;
 esac
 """
 
-SECONDS = 60
+SECONDS = 300
+"""How long something that must come is waited for, on a machine that may stand still for a while."""
+
+CASE_SECONDS = 600
+"""The time limit of a case that is not to reach it: more than anybody waits, less than an agent hangs."""
+
 PYTEST = ("pytest", "-p", "no:hypothesispytest")
 
 
@@ -88,7 +97,7 @@ class Lab:
         agent.chmod(0o755)
 
     def write_list(
-        self, name: str, verbs: Mapping[str, str], *, timeout_s: int = SECONDS, **more: Any
+        self, name: str, verbs: Mapping[str, str], *, timeout_s: int = CASE_SECONDS, **more: Any
     ) -> Path:
         """Write packages/NAME.json with a package for each key, doing what its value says.
 
@@ -149,15 +158,11 @@ class Lab:
 
     def run(self, *arguments: str, timeout_s: float = SECONDS, **environment: str) -> Run:
         """Run pytest in the rootdir to its end."""
-        process = self.start(*arguments, **environment)
-        out, err = process.communicate(timeout=timeout_s)
-        return Run(process.returncode, out, err)
+        return finish(self.start(*arguments, **environment), timeout_s)
 
     def batch(self, *arguments: str, **environment: str) -> Run:
         """Run ``atesor batch`` in the rootdir to its end."""
-        process = self.start(*arguments, module=("pytest_atesor.cli", "batch"), **environment)
-        out, err = process.communicate(timeout=SECONDS)
-        return Run(process.returncode, out, err)
+        return finish(self.start(*arguments, module=("pytest_atesor.cli", "batch"), **environment))
 
     def events(self) -> list[str]:
         """Return what the agents wrote, in order."""
@@ -166,14 +171,11 @@ class Lab:
 
     def wait_for_events(self, *lines: str) -> None:
         """Wait until the agents have written all of these lines."""
-        self.wait_until(lambda: set(lines) <= set(self.events()))
+        wait_until(lambda: set(lines) <= set(self.events()))
 
     def wait_until(self, is_true: Callable[[], bool]) -> None:
         """Poll for a condition that another process brings about."""
-        end = time.monotonic() + SECONDS
-        while not is_true():
-            assert time.monotonic() < end, "the event never came"
-            time.sleep(0.02)
+        wait_until(is_true)
 
     @property
     def bundles(self) -> list[Path]:
@@ -187,6 +189,68 @@ class Lab:
         """Return the newest bundle's view of the current outcomes."""
         content: dict[str, Any] = json.loads((self.bundles[-1] / "batch_results.json").read_text())
         return content
+
+
+def wait_until(is_true: Callable[[], bool]) -> None:
+    """Poll for a condition that another process brings about."""
+    end = time.monotonic() + SECONDS
+    while not is_true():
+        assert time.monotonic() < end, "the event never came"
+        time.sleep(0.02)
+
+
+def finish(process: "subprocess.Popen[str]", timeout_s: float = SECONDS) -> Run:
+    """Wait for the end of a process; one that does not end is killed and fails the test with what it said."""
+    try:
+        out, err = process.communicate(timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        kill_tree(process.pid)
+        out, err = process.communicate()
+        pytest.fail(f"it did not end within {timeout_s:g} s:\n{out}{err}")
+    return Run(process.returncode, out, err)
+
+
+def kill_tree(pid: int) -> None:
+    """Kill a process and all below it, none of which can do anything about it or have more children."""
+    tree = [psutil.Process(pid)]
+    for one in tree:  # which grows: who stands still has all the children that there will be
+        with contextlib.suppress(psutil.Error):
+            one.suspend()
+            wait_until(lambda process=one: stands_still(process))  # type: ignore[misc]  # bound now
+            tree += one.children()
+    for one in tree:
+        with contextlib.suppress(psutil.Error):
+            one.kill()
+    wait_until(lambda: all(map(has_ended, tree)))
+
+
+def has_ended(process: psutil.Process) -> bool:
+    """Say whether a process is gone, or waits for its parent to hear of its end."""
+    try:
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def stands_still(process: psutil.Process) -> bool:
+    """Say whether no thread of a process runs: a signal reaches one after the other, and some later."""
+    states = []
+    for thread in Path(f"/proc/{process.pid}/task").glob("*/stat"):
+        with contextlib.suppress(OSError):
+            states.append(thread.read_bytes().rpartition(b") ")[2][:1])
+    return set(states) <= {b"T", b"t", b"Z", b"X"}
+
+
+@contextlib.contextmanager
+def batches_alone() -> Iterator[None]:
+    """Let no other test's batches start on an engine meanwhile, of whatever suite of this user.
+
+    Each start removes what killed batches left behind, so that a test of just this would find nothing.
+    """
+    place = Path(tempfile.gettempdir()) / f"pytest-atesor-batches-{os.getuid()}.lock"
+    with place.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def run_inside(pytester: pytest.Pytester, capfd: pytest.CaptureFixture[str], *arguments: str) -> Run:

@@ -3,14 +3,12 @@
 import csv
 import json
 import os
-import signal
 import socket
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
-from lab import Lab, Run, run_inside
+from lab import Lab, Run, finish, kill_tree, run_inside
 
 from pytest_atesor.cli import main
 
@@ -119,15 +117,12 @@ def test_retry_failed_and_rerun_make_new_attempts_and_keep_the_old(lab: Lab, bun
 
 
 def test_a_killed_batch_goes_on_where_it_was(lab: Lab) -> None:
-    wait = f"echo begun > {lab.root}/events; exec sleep 300"
+    wait = f"echo begun > {lab.root}/events; exec sleep 3000"
     lab.write_manifest({"done": "true", "cut": wait, "waiting": "true"})
     process = lab.start("m.yaml", "--atesor-batch-id=b", "-n1")
     lab.wait_for_events("begun")
     bundle = lab.root / "runs" / "batches" / "b"
-    process.send_signal(signal.SIGSTOP)
-    for worker in psutil.Process(process.pid).children():
-        worker.kill()
-    process.kill()
+    kill_tree(process.pid)
     process.communicate()
     with (bundle / "journal.jsonl").open("a") as journal:
         journal.write('{"schema": "jour')
@@ -205,12 +200,12 @@ def test_a_batch_without_acceleration_says_so_in_its_plan_and_stays_so(lab: Lab)
 
 
 def test_a_batch_in_use_is_refused_naming_its_holder(lab: Lab) -> None:
-    lab.write_manifest({"long": f"echo begun > {lab.root}/events; exec sleep 300"})
+    lab.write_manifest({"long": f"echo begun > {lab.root}/events; exec sleep 3000"})
     process = lab.start("m.yaml", "--atesor-batch-id=b", "-n1")
     lab.wait_for_events("begun")
     run = lab.batch("resume", "runs/batches/b")
     process.terminate()
-    process.communicate()
+    finish(process)
     assert run.code == 1
     assert f"runs/batches/b is in use by process {process.pid} on {socket.gethostname()} since 2" in run.err
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from lab import SECONDS, Lab
+from lab import Lab, finish
 
 UTF8_OFF = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 LOCALES = {
@@ -108,11 +108,11 @@ def test_every_command_answers_on_a_terminal_that_cannot_show_it(
     }
     for arguments, (code, words) in answers.items():
         process = lab.start(*arguments, module=("pytest_atesor.cli",), **locale)
-        out, err = process.communicate(timeout=SECONDS)
-        assert process.returncode == code, (arguments, out, err)
-        assert words in out, (arguments, out)
-        assert "Traceback" not in err
-        assert (len(err.splitlines()) == 1) is (not words), (arguments, err)
+        run = finish(process)
+        assert run.code == code, (arguments, run.out, run.err)
+        assert words in run.out, (arguments, run.out)
+        assert "Traceback" not in run.err
+        assert (len(run.err.splitlines()) == 1) is (not words), (arguments, run.err)
 
 
 @pytest.mark.parametrize("arguments", [["report"], ["compare"], ["resources", "copy"]])
@@ -125,5 +125,5 @@ def test_a_bundle_below_a_directory_of_bytes_is_named_without_a_traceback(
     root = lab.bundles[0]
     targets = {"report": [root], "compare": [root, root], "copy": [lab.root / "copy"]}[arguments[-1]]
     process = lab.start(*arguments, *map(str, targets), module=("pytest_atesor.cli",))
-    out, err = process.communicate(timeout=SECONDS)
-    assert (process.returncode, err) == (0, ""), out + err
+    run = finish(process)
+    assert (run.code, run.err) == (0, ""), run.out + run.err

@@ -4,7 +4,7 @@ import shlex
 import signal
 
 import pytest
-from lab import SECONDS, Lab, Run
+from lab import Lab, Run, finish
 
 VERBS = {"zlib": "pass", "gron": "fail", "anew": "environment", "jq": "fail", "hugo": "unverified"}
 REASON = "error: no rule to make target"
@@ -80,10 +80,10 @@ def test_an_interrupted_batch_names_the_command_that_goes_on(lab: Lab, workers: 
     process = lab.start("--atesor-list=long", workers)
     lab.wait_for_events("start gron")
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=SECONDS)
-    assert process.returncode == 130, out + err
-    lines = [line for line in out.splitlines() if line.startswith("to go on: ")]
-    assert len(lines) == 1, out
+    run = finish(process)
+    assert run.code == 130, run.out + run.err
+    lines = [line for line in run.lines if line.startswith("to go on: ")]
+    assert len(lines) == 1, run.out
     words = shlex.split(lines[0].removeprefix("to go on: "))
     assert words[:2] == ["atesor", "batch"]
     with (lab.root / "events").open("a") as events:

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 import xmlschema
-from lab import Lab
+from lab import CASE_SECONDS, Lab
 
 NAMES = {
     'a "quoted" <b>name</b> & more': "exit 0",
     "שלום عليكم 日本語": "exit 1",
     "percent %s {0} $x `y` ]]>": "printf '<!-- \\000 \\013 \\377 ]]> \\033[31mred\\n'; exit 1",
     "x" * 300: "yes '<&\"]]>' | head -c 5000000; echo; echo the end; exit 1",
-    "slow": "sleep 300",
+    "slow": "sleep 3000",
     "and/slashes/with[brackets]": "exit 3",
 }
 
@@ -26,7 +26,7 @@ def suite(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         runspec = {
             "schema_version": "runspec_v1",
             "kind": "command",
-            "timeout_seconds": 2 if label == "slow" else 60,
+            "timeout_seconds": 2 if label == "slow" else CASE_SECONDS,
             "command": {"argv": ["sh", "-c", script]},
         }
         (lab.root / f"{number}.json").write_text(json.dumps(runspec))

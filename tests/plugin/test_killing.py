@@ -16,6 +16,6 @@ def test_nothing_is_lost_or_doubled(tmp_path: Path, source: str) -> None:
     command = [sys.executable, str(PROGRAM), "--rounds=4", "--cases=16", f"--seed={seed}"]
     command += ["--list"] if source == "list" else []
     done = subprocess.run(
-        [*command, f"--directory={tmp_path}"], capture_output=True, text=True, check=False, timeout=300
+        [*command, f"--directory={tmp_path}"], capture_output=True, text=True, check=False, timeout=900
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -3,13 +3,11 @@
 import csv
 import json
 import re
-import signal
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
-from lab import SECONDS, Lab, Run
+from lab import Lab, Run, finish, kill_tree
 
 from pytest_atesor.cli import main
 
@@ -19,9 +17,7 @@ MIXED = 'test "$SIZE" != 2 || { echo "error: no luck"; exit 3; }'
 
 
 def atesor(lab: Lab, *arguments: str, **environment: str) -> Run:
-    process = lab.start(*arguments, module=("pytest_atesor.cli",), **environment)
-    out, err = process.communicate(timeout=SECONDS)
-    return Run(process.returncode, out, err)
+    return finish(lab.start(*arguments, module=("pytest_atesor.cli",), **environment))
 
 
 def write_sweep(lab: Lab, script: str = MIXED, sizes: tuple[str, ...] = ("1", "2", "3")) -> None:
@@ -87,14 +83,11 @@ def test_a_run_with_mixed_outcomes_ends_with_4_and_one_without_with_0(lab: Lab) 
 
 
 def test_a_killed_sweep_goes_on_with_its_frozen_variants(lab: Lab) -> None:
-    waits = 'test "$SIZE" != 2 || [ -e go ] || { echo begun > %s/events; exec sleep 300; }; test "$SIZE" != 3'
+    waits = 'test "$SIZE" != 2 || [ -e go ] || { echo begun > %s/events; exec sleep 900; }; test "$SIZE" != 3'
     write_sweep(lab, (waits % lab.root).replace("go ", f"{lab.root}/go "))
     process = lab.start("s.yaml", "--atesor-batch-id=b", "-n1")
     lab.wait_for_events("begun")
-    process.send_signal(signal.SIGSTOP)
-    for worker in psutil.Process(process.pid).children():
-        worker.kill()
-    process.kill()
+    kill_tree(process.pid)
     process.communicate()
     bundle = lab.root / "runs" / "sweeps" / "b"
     (lab.root / "go").touch()

@@ -55,13 +55,13 @@ class Terminal:
     @property
     def raw_text(self) -> str:
         """Everything that was ever written, a line for each drawing of one."""
-        return CONTROL.sub("", self.raw.decode().replace("\r", "\n"))
+        return CONTROL.sub("", self.raw.decode(errors="replace").replace("\r", "\n"))
 
     @property
     def text(self) -> str:
         return "\n".join(line.rstrip() for line in self.screen.display).rstrip()
 
-    def read_until(self, is_there: Callable[[str], bool]) -> str:
+    def read_until(self, is_there: Callable[[str], object]) -> str:
         """Read until the screen shows it, or the process ends; return the screen."""
         deadline = time.monotonic() + SECONDS
         while time.monotonic() < deadline:
@@ -223,10 +223,11 @@ printf '==> [   2.5 s] build\\033[2J: make\\n'
 until grep -qx "end look" events; do sleep 0.05; done
 """)
     terminal = Terminal(lab, "--atesor-list", "watched", "-n", workers, "-k", "zlib", columns=100)
-    fetching = terminal.read_until(lambda text: "  fetch: x" in text)
+    # A screen is read in pieces: what is waited for is the whole line.
+    fetching = terminal.read_until(re.compile(r"^w\d +\d+s  zlib  fetch: x$", re.MULTILINE).search)
     assert re.search(r"^w\d +\d+s  zlib  fetch: x$", fetching, re.MULTILINE), fetching
     (lab.root / "events").write_text("")
-    building = terminal.read_until(lambda text: "  build" in text)
+    building = terminal.read_until(re.compile(r"^w\d +\d+s  zlib  build: make$", re.MULTILINE).search)
     assert re.search(r"^w\d +\d+s  zlib  build: make$", building, re.MULTILINE), building
     go_on(lab)
     assert "build" not in terminal.finish()

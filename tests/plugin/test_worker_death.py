@@ -141,7 +141,7 @@ def test_an_agent_does_not_outlive_its_worker_though_its_guard_is_dead(lab: Lab)
         "for guard in $(ps -o pid=,args= --ppid $PPID | awk '$2 == \"atesor-guard\" {print $1}'); do\n"
         "    kill -9 $guard && touch guard-killed\n"
         "done\n"
-        "kill -9 $PPID; exec sleep 600\n"
+        "kill -9 $PPID; exec sleep 3000\n"
     )
     lab.write_list("death", {"a": "pass"})
     run = lab.run("--atesor-list", "death", "-n1")
