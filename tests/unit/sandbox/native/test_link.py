@@ -3,6 +3,7 @@
 import contextlib
 import queue
 import signal
+import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -44,9 +45,16 @@ class Batch:
 
 
 @pytest.fixture
-def batch(server: "Server", tmp_path: Path) -> Iterator[Batch]:
+def place() -> Iterator[Path]:
+    """A directory with a short name: a socket's may have a hundred letters."""
+    with tempfile.TemporaryDirectory(prefix="link-") as directory:
+        yield Path(directory)
+
+
+@pytest.fixture
+def batch(server: "Server", place: Path) -> Iterator[Batch]:
     assert server.directory.is_dir()
-    batch = Batch(tmp_path)
+    batch = Batch(place)
     with batch.link:
         yield batch
 
@@ -64,8 +72,8 @@ def test_a_connection_that_was_killed_is_made_again(batch: Batch) -> None:
 
 
 @pytest.mark.parametrize("whose", ["client", "server"])
-def test_one_that_hangs_is_noticed_and_made_again(server: "Server", tmp_path: Path, whose: str) -> None:
-    batch = Batch(tmp_path, QUICK)
+def test_one_that_hangs_is_noticed_and_made_again(server: "Server", place: Path, whose: str) -> None:
+    batch = Batch(place, QUICK)
     with batch.link:
         client = batch.client()
         stopped = [client] if whose == "client" else server.servers_of(client)
@@ -81,17 +89,17 @@ def test_one_that_hangs_is_noticed_and_made_again(server: "Server", tmp_path: Pa
 
 
 @pytest.mark.usefixtures("server")
-def test_a_closed_link_leaves_neither_client_nor_socket(tmp_path: Path) -> None:
-    batch = Batch(tmp_path)
+def test_a_closed_link_leaves_neither_client_nor_socket(place: Path) -> None:
+    batch = Batch(place)
     batch.link.open()
     client = batch.client()
     batch.link.close()
     batch.link.close()
     assert not client.is_running()
-    assert not (tmp_path / "control").exists()
+    assert not (place / "control").exists()
 
 
-def test_a_machine_that_refuses_is_said_at_once(server: "Server", tmp_path: Path) -> None:
+def test_a_machine_that_refuses_is_said_at_once(server: "Server", place: Path) -> None:
     (server.directory / "key.pub").write_text("", encoding="utf-8")
     with pytest.raises(SetupError, match="ssh-add"):
-        Batch(tmp_path).link.open()
+        Batch(place).link.open()
