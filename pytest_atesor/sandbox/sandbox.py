@@ -41,7 +41,7 @@ class Limits:
 DEFAULT_LIMITS = Limits()
 
 _PREPARE_S = 300.0
-_DEATH_NOTICE_S = 1.0
+_DEATH_NOTICES_S = (0.1, 0.2, 0.4, 0.8, 1.6)
 _KILLED = 137
 
 
@@ -91,10 +91,11 @@ class Sandbox:
 
     def _refuse_own_failure(self, exit_code: int, tail: bytes) -> None:
         running = self._is_running()
-        give_up = time.monotonic() + _DEATH_NOTICE_S
-        while running and exit_code == _KILLED and time.monotonic() < give_up:
+        for pause_s in _DEATH_NOTICES_S if exit_code == _KILLED else ():
+            if not running:
+                break
             # the client may learn of the end of the sandbox before the engine itself does
-            time.sleep(0.1)
+            time.sleep(pause_s)
             running = self._is_running()
         if decide_failure(exit_code, tail, running=running) is Failure.SANDBOX and not (
             # What a build printed looks the same: the engine's words count only when nothing can be started.

@@ -1,11 +1,12 @@
 import os
+import time
 from pathlib import Path
 
 import pytest
 from sandbox_fakes import FakeEngine
 
 from pytest_atesor.errors import SandboxError
-from pytest_atesor.sandbox.interface import ExecSpec, Foreign, Present
+from pytest_atesor.sandbox.interface import Absent, ExecSpec, Foreign, Present
 from pytest_atesor.sandbox.sandbox import Sandbox, open_sandbox
 from tests.unit.processes import LIMIT_S
 
@@ -164,6 +165,22 @@ def test_a_failed_command_is_a_value(engine: FakeEngine) -> None:
 
 def test_a_failed_sandbox_is_an_error_with_its_last_words(engine: FakeEngine) -> None:
     engine.says = "echo first; echo last; exit 137"
+    with pytest.raises(SandboxError, match=r"box failed .last."):
+        Sandbox(engine, "box").run(ExecSpec(argv=["x"]), timeout_s=LIMIT_S)
+
+
+class SlowEngine(FakeEngine):
+    """Says for more than a second that a sandbox runs which is gone."""
+
+    def state(self, name: str) -> Absent | Foreign | Present:
+        now_s = time.monotonic()
+        self.asked_s = getattr(self, "asked_s", now_s)
+        is_late = now_s - self.asked_s < 1.5
+        return Present(running=True, image_id="", labels={}) if is_late else super().state(name)
+
+
+def test_the_end_of_a_sandbox_that_its_engine_is_slow_to_notice_is_no_end_of_the_command() -> None:
+    engine = SlowEngine(images={IMAGE: {}}, says="echo last; exit 137")
     with pytest.raises(SandboxError, match=r"box failed .last."):
         Sandbox(engine, "box").run(ExecSpec(argv=["x"]), timeout_s=LIMIT_S)
 
