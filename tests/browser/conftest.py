@@ -15,6 +15,7 @@ def browser() -> Iterator[Any]:
     options = webdriver.ChromeOptions()
     for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1200,900"):
         options.add_argument(argument)
+    options.add_argument("--disable-dev-shm-usage")  # in a container it may be too small, and tabs crash
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
     yield driver

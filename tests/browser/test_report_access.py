@@ -177,13 +177,18 @@ def test_no_width_scrolls_sideways(browser: Any, page: str, width: int) -> None:
 def test_seven_hundred_cases_cost_less_than_a_second(browser: Any, serve: Callable[[str], str]) -> None:
     page = format_many(700)
     assert len(page.encode()) < 1_500_000
-    # The browser's own CPU time: how long a person waits depends on what else the machine does.
+    # The best of some: even CPU time depends on what else the machine does.
+    assert 0 < min(measure_visit(browser, serve(page)) for _ in range(4)) < 1
+
+
+def measure_visit(browser: Any, address: str) -> float:
+    """Return the seconds of the browser's own CPU time that a page of 700 cases costs."""
     browser.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})
     try:
-        visit(browser, serve(page))
+        visit(browser, address)
         assert len(browser.find_elements("css selector", "#rows tr")) == 200
         metrics = browser.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
     finally:
         browser.execute_cdp_cmd("Performance.disable", {})
     spent = {metric["name"]: metric["value"] for metric in metrics}
-    assert 0 < spent["TaskDuration"] < 1
+    return float(spent["TaskDuration"])
