@@ -19,6 +19,7 @@ from pytest_atesor.sandbox.slots import state_directory
 
 # A machine of its own is asked for by name; see tests/native/machines.py.
 ENGINES = ["docker", "podman", "host", *(["native"] if os.environ.get("ATESOR_TEST_NATIVE") else [])]
+PATIENCE_S = 300.0  # for a command that ends by itself, on a machine that may stand still for a while
 SMALL = Limits(memory_bytes=512 * 1024**2, pids=1024)
 
 
@@ -100,7 +101,9 @@ Shell = Callable[..., Completed]
 def shell() -> Shell:
     """Run a shell script in a sandbox."""
 
-    def run(sandbox: Sandbox, script: str, *, user: str = "builder", timeout_s: float = 60.0) -> Completed:
+    def run(
+        sandbox: Sandbox, script: str, *, user: str = "builder", timeout_s: float = PATIENCE_S
+    ) -> Completed:
         return sandbox.run(ExecSpec(argv=["sh", "-c", script], user=user), timeout_s=timeout_s)
 
     return run
@@ -111,7 +114,9 @@ def processes(shell: Shell) -> Callable[[Sandbox], list[str]]:
     """List what runs in a sandbox, but for its init and the listing itself."""
 
     def list_them(sandbox: Sandbox) -> list[str]:
-        done = shell(sandbox, "for d in /proc/[0-9]*; do tr '\\0' ' ' < $d/cmdline; echo; done", user="root")
+        # what ends meanwhile has no line
+        listing = "for d in /proc/[0-9]*; do { tr '\\0' ' ' < $d/cmdline; } 2> /dev/null; echo; done"
+        done = shell(sandbox, listing, user="root")
         lines = done.tail.decode().splitlines()
         return [
             line

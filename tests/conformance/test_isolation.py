@@ -76,7 +76,7 @@ def test_memory_is_limited(
     if "memory" in workbench.info.unenforced:
         pytest.skip(f"{workbench.engine.name} says that it cannot limit memory here")
     sandbox = workbench.open("memory", limits=Limits(memory_bytes=200 * 1024**2, pids=512))
-    done = shell(sandbox, "head -c 400000000 /dev/zero | tail -c 390000000 | wc -c", timeout_s=120)
+    done = shell(sandbox, "head -c 400000000 /dev/zero | tail -c 390000000 | wc -c")
     assert b"390000000" not in done.tail
     assert shell(sandbox, "echo alive").tail == b"alive\n"
     assert list(tmp_path.iterdir()) == [], "an engine left its notes in our working directory"
@@ -124,9 +124,7 @@ def test_the_network_is_cut_for_what_already_runs(workbench: "Workbench", shell:
     )
     shell(sandbox, watcher)
     sandbox.set_network(enabled=False)
-    seen = shell(
-        sandbox, "touch /tmp/look; while [ ! -e /tmp/done ]; do sleep 0.1; done; cat /tmp/seen", timeout_s=30
-    )
+    seen = shell(sandbox, "touch /tmp/look; while [ ! -e /tmp/done ]; do sleep 0.1; done; cat /tmp/seen")
     assert (seen.tail, seen.timed_out) == (b"", False)
 
 
@@ -139,7 +137,7 @@ def test_names_resolve_and_packages_come_after_the_network_is_back(
     sandbox = workbench.open("network")
     fetch = "cd /tmp && apt-get download hello"
     sandbox.set_network(enabled=False)
-    assert shell(sandbox, fetch, user="root", timeout_s=120).exit_code != 0
+    assert shell(sandbox, fetch, user="root").exit_code != 0
     sandbox.set_network(enabled=True)
-    done = shell(sandbox, fetch, user="root", timeout_s=120)
+    done = shell(sandbox, fetch, user="root")
     assert done.exit_code == 0, done.tail.decode(errors="replace")
