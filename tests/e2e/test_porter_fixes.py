@@ -201,7 +201,10 @@ _REPAIRED = [
     pytest.param(
         ["parallel-make"],
         {
-            "Makefile": "all: gen.h x\ngen.h:\n\tsleep 2; touch gen.h\nx:\n\tcat gen.h && $(CC) -o x x.c\n",
+            # the header comes after the program was tried without it; alone, after some seconds in vain
+            "Makefile": "all: gen.h x\ngen.h:\n"
+            "\tfor n in $$(seq 150); do [ -e tried ] && break; sleep 0.1; done; touch gen.h\n"
+            "x:\n\tcat gen.h; code=$$?; touch tried; exit $$code\n\t$(CC) -o x x.c\n",
             "x.c": _HELLO,
         },
         id="parallel-make",

@@ -49,7 +49,7 @@ class Bench:
         )
 
     def inside(self, script: str, *, user: str = "builder", cwd: str = "/workspace/src") -> str:
-        done = self.sandbox.run(ExecSpec(argv=["sh", "-ec", script], user=user, cwd=cwd), timeout_s=120)
+        done = self.sandbox.run(ExecSpec(argv=["sh", "-ec", script], user=user, cwd=cwd), timeout_s=300)
         assert done.exit_code == 0, done.tail.decode(errors="replace")
         return done.tail.decode().strip()
 

@@ -36,7 +36,7 @@ Run = Callable[..., str]
 def run(sandbox: Sandbox) -> Run:
     """Run a script as builder (or root) in a directory of its own; return its output, fail when it fails."""
 
-    def in_sandbox(script: str, *, user: str = "builder", timeout_s: float = 120.0) -> str:
+    def in_sandbox(script: str, *, user: str = "builder", timeout_s: float = 600.0) -> str:
         begin = 'set -e; cd "$(mktemp -d)"\n'
         done: Completed = sandbox.run(
             ExecSpec(argv=["sh", "-c", begin + script], user=user), timeout_s=timeout_s

@@ -212,7 +212,7 @@ EOF
 
 @pytest.mark.network
 def test_a_library_that_is_installed_is_found_and_linked(run: Run) -> None:
-    run("apt-get -qq install libcjson-dev 2>&1 | tail -n 5", user="root", timeout_s=300)
+    run("apt-get -qq install libcjson-dev 2>&1 | tail -n 5", user="root")
     script = """
         cat > hello.c << 'EOF'
 #include <cjson/cJSON.h>
@@ -226,7 +226,7 @@ EOF
 
 @pytest.mark.network
 def test_packages_with_perl_and_service_scripts_are_configured(run: Run) -> None:
-    run("apt-get -qq install openssh-server intltool 2>&1", user="root", timeout_s=400)
+    run("apt-get -qq install openssh-server intltool 2>&1", user="root")
     assert run(
         "id -un sshd; dpkg-query -W -f '${Status}' openssh-server; perl -MXML::Parser -e 'print 1'"
     ) == ("sshd\ninstall ok installed1")
