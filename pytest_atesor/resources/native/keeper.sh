@@ -26,17 +26,28 @@ reap() {
         esac
     done >/dev/null 2>&1
 }
+# podman goes on making a sandbox for a client that was killed; nothing here but such a command has both words in one
+is_making() { printf '%s\n' "$label=$token" | grep -qsFf - /proc/[0-9]*/cmdline; }
+reap_all() {
+    left_s=600
+    if is_making; then reap; fi
+    while is_making && [ "$left_s" -gt 0 ]; do
+        left_s=$((left_s - 1))
+        sleep 1
+    done
+    reap
+}
 # a connection that was made again has a keeper of its own, and what stands here is its batch's
 leave_to_another() {
     for one in "$keepers/$token".*; do
         [ ! -e "$one" ] || ! lives "$one" || exit 0
     done
 }
-# what was just being created when the line went dead is there a little later
+# a command that was on its way when the line went dead is there a little later
 abandon() {
     rm -f "$me"
-    leave_to_another; reap; sleep 10
-    leave_to_another; reap
+    leave_to_another; reap_all; sleep 10
+    leave_to_another; reap_all
     exit 0
 }
 trap abandon TERM
@@ -45,7 +56,7 @@ while :; do
     word=$(timeout "$silence_s" dd bs=1 count=1 2>/dev/null)
     case $word in
     .) echo . || abandon ;;
-    q) reap; rm -f "$me"; echo bye; exit 0 ;;
+    q) reap_all; rm -f "$me"; echo bye; exit 0 ;;
     *) abandon ;;
     esac
 done

@@ -44,6 +44,7 @@ class CliEngine(ABC):
 
     name: ClassVar[str]
     is_remote: ClassVar[bool] = False
+    create_s: ClassVar[float] = 120.0
 
     @property
     def program(self) -> str:
@@ -156,7 +157,7 @@ class CliEngine(ABC):
             argv += ["--memory", str(spec.memory_bytes)]
         argv += ["--mount", _format_mount(spec.workspace), *self.create_options()]
         try:
-            self._call([*argv, spec.image, INIT], timeout_s=120.0)
+            self._call([*argv, spec.image, INIT], timeout_s=self.create_s)
         except SandboxError:
             # a container that was made but would not start must not keep the name
             if isinstance(self.state(spec.name), Present):

@@ -38,7 +38,7 @@ SSH_FAILED: Final = 255
 COMMAND: Final = b"x"
 """Counts a round trip that runs a command in a sandbox."""
 
-_CONNECT_S: Final = 15
+_CONNECT_S: Final = 30
 _ALIVE_S: Final = 5
 _ALIVE_COUNT: Final = 5
 _OPTIONS: Final = (

@@ -35,8 +35,10 @@ from pytest_atesor.sandbox.sandbox import Sandbox
 __all__ = ["NativeEngine", "NativeSandbox"]
 
 _ABSENT: Final = ("no such", "not known")
-_QUICK_S: Final = 120.0
-_PROBE_S: Final = 30.0
+# A dead line is noticed by the link, in seconds, and ends what waits: these are for podman there, which may
+# take minutes on a busy machine or an emulated one.
+_QUICK_S: Final = 300.0
+_PROBE_S: Final = 120.0
 _FOREIGN: Final = 3
 _GONE: Final = 4
 # Private but for the workspace itself, in which the builder is another user.
@@ -66,6 +68,7 @@ class NativeEngine(CliEngine):
 
     name: ClassVar[str] = "native"
     is_remote: ClassVar[bool] = True
+    create_s: ClassVar[float] = _QUICK_S
 
     def __init__(self, session: Session) -> None:
         self.session = session

@@ -40,7 +40,7 @@ class Pace:
     ask_s: float = 5.0
     answer_s: float = 20.0
     silence_s: int = 45
-    open_s: float = 60.0
+    open_s: float = 120.0
     again_s: float = 3.0
 
 

@@ -27,7 +27,7 @@ from pytest_atesor.sandbox.native.settings import NativeSettings, parse_settings
 __all__ = ["Found", "Survey", "examine_machines", "format_problems", "read_workers", "require_machines"]
 
 _LOCAL_TOOLS: Mapping[str, str] = {"ssh": "openssh-client", "rsync": "rsync"}
-_LOGIN_S = 60.0
+_LOGIN_S = 120.0
 _PROBE_S = 400.0
 
 

@@ -4,6 +4,9 @@ import contextlib
 import io
 import os
 import shutil
+import subprocess
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +22,7 @@ from pytest_atesor.sandbox.interface import Absent, ExecSpec, Present
 from pytest_atesor.sandbox.native.engine import NativeEngine
 from pytest_atesor.sandbox.native.files import MirroredSandbox
 from pytest_atesor.sandbox.native.hold import Held, NativeHold
+from pytest_atesor.sandbox.native.link import KEEPER_LABEL
 from pytest_atesor.sandbox.sandbox import Limits, open_sandbox
 from pytest_atesor.sandbox.slots import state_directory
 from pytest_atesor.work.bench import LEASE_LABEL
@@ -148,3 +152,35 @@ def test_the_end_of_the_hold_removes_what_the_batch_left(
     holding.close()
     assert PodmanEngine().state(there) == Absent()
     assert shutil.which("ssh") == str(server.directory / "bin/ssh")
+
+
+def test_a_sandbox_that_is_in_the_making_when_the_batch_ends_is_waited_for_and_removed(
+    holding: NativeHold, hold: Held, tmp_path: Path
+) -> None:
+    """Podman there goes on with what a killed worker asked for; nobody but the keeper can know of it."""
+    session = hold.engine.session
+    open_there(hold.engine, tmp_path)
+    late, go = f"{NAME}-late.{session.owner}", tmp_path / "go"
+    command = [
+        "podman",
+        "create",
+        "--name",
+        late,
+        "--label",
+        f"{KEEPER_LABEL}={session.token}",
+        session.image,
+    ]
+    script = 'until [ -e "$0" ]; do sleep 0.1; done; exec "$@"'
+    with subprocess.Popen(["sh", "-c", script, str(go), *command], stdout=subprocess.DEVNULL) as maker:  # noqa: S607 - PATH
+        closing = threading.Thread(target=holding.close)
+        closing.start()
+        give_up = time.monotonic() + LIMIT_S
+        while isinstance(PodmanEngine().state(f"{NAME}.{session.owner}"), Present):
+            assert time.monotonic() < give_up, "the keeper removed nothing"
+            time.sleep(0.1)
+        go.touch()  # the batch's end is on its way, and only now is the sandbox made
+        assert maker.wait(LIMIT_S) == 0
+        closing.join(LIMIT_S)
+    left = PodmanEngine().state(late)
+    subprocess.run(["podman", "rm", "--force", late], capture_output=True, check=False)  # noqa: S607 - PATH
+    assert left == Absent()
