@@ -7,6 +7,7 @@ pass on goes to processes that were identified when they started, never to a pro
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import signal
 import threading
@@ -104,8 +105,9 @@ class StopSignals:
     none interrupts the clean-up. From then on the first one calls ``on_stop`` with its number, raises
     ``flag`` to TERMINATE and tells the workers; a later one raises it to KILL_NOW, tells the workers, and
     ends this process for good when the orderly end takes more than three seconds. Signals within 0.2 seconds
-    of the first are one wish; ``on_stop`` hears of an INT among them too, since nothing tells which of two
-    signals that are both pending was sent first. ``clock`` gives the seconds for that.
+    of the first, once that is dealt with, are one wish; ``on_stop`` hears of an INT among them too, since
+    nothing tells which of two signals that are both pending was sent first. ``clock`` gives the seconds for
+    that.
     """
 
     def __init__(
@@ -139,10 +141,13 @@ class StopSignals:
         if self._on_stop is None:
             self._interrupt_setup(number, now)
         elif self._first is None:
-            self._first = (number, now)
-            self._on_stop(number)
-            self._flag.raise_to(TERMINATE)
-            self._workers.send(STOP_WORKER)
+            self._first = (number, math.inf)  # what comes while this one is dealt with came with it
+            try:
+                self._on_stop(number)
+                self._flag.raise_to(TERMINATE)
+                self._workers.send(STOP_WORKER)
+            finally:
+                self._first = (self._first[0], self._clock())
         elif now - self._first[1] >= _DEBOUNCE_S:
             self._insist(self._first[0])
         elif number == signal.SIGINT:

@@ -89,6 +89,10 @@ worker.AttemptContext = functools.partial(AttemptContext, term_grace_s=2000.0)
 
 
 def test_a_signal_to_the_whole_group_counts_once(lab: Lab) -> None:
+    # We may stand still between the two.
+    (lab.root / "conftest.py").write_text(
+        "from pytest_atesor.control import signals\nsignals._DEBOUNCE_S = 1000.0\n"
+    )
     lab.write_list("sig", {"one": "hang", "two": "hang"})
     process = lab.start("--atesor-list", "sig", "-n2", "--junitxml=junit.xml")
     lab.wait_for_events("start one", "start two")

@@ -44,6 +44,23 @@ def test_signals_sent_together_are_one_wish_and_ctrl_c_is_heard_among_them(
     assert got == heard
 
 
+def test_what_comes_while_the_first_one_takes_its_time_came_with_it() -> None:
+    moments = [0.0]
+
+    def deal_slowly(_number: int) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        moments.append(7.0)
+        os.kill(os.getpid(), signal.SIGHUP)
+        moments.append(8.0)
+
+    with StopFlag() as flag, StopSignals(flag, ProcessBook(), lambda: moments[-1]) as signals:
+        signals.watch(deal_slowly)
+        os.kill(os.getpid(), signal.SIGTERM)
+        moments.append(8.1)
+        os.kill(os.getpid(), signal.SIGHUP)
+        assert flag.level == TERMINATE
+
+
 def test_the_former_handler_comes_back() -> None:
     before = signal.getsignal(signal.SIGTERM)
     with StopFlag() as flag, StopSignals(flag, ProcessBook()):
