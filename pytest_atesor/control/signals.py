@@ -7,7 +7,6 @@ pass on goes to processes that were identified when they started, never to a pro
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import signal
 import threading
@@ -37,6 +36,8 @@ STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 # A terminal, a parent and a CI runner often send the same wish within milliseconds of each other.
 _DEBOUNCE_S: Final = 0.2
+# A stop on a stalled disk may hang: who insists after that is heard all the same.
+_DEALING_S: Final = 10.0
 _LAST_RESORT_S: Final = 3.0
 
 
@@ -141,7 +142,7 @@ class StopSignals:
         if self._on_stop is None:
             self._interrupt_setup(number, now)
         elif self._first is None:
-            self._first = (number, math.inf)  # what comes while this one is dealt with came with it
+            self._first = (number, now + _DEALING_S)  # what comes meanwhile came with it
             try:
                 self._on_stop(number)
                 self._flag.raise_to(TERMINATE)

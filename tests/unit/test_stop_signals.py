@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -59,6 +61,29 @@ def test_what_comes_while_the_first_one_takes_its_time_came_with_it() -> None:
         moments.append(8.1)
         os.kill(os.getpid(), signal.SIGHUP)
         assert flag.level == TERMINATE
+
+
+_HANGING = """
+import os, signal, time
+from pytest_atesor.control.signals import ProcessBook, StopSignals
+from pytest_atesor.runners.stop import StopFlag
+
+moments = [0.0]
+
+def hang(number):
+    moments.append(11.0)
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(600)
+
+with StopFlag() as flag, StopSignals(flag, ProcessBook(), lambda: moments[-1]) as signals:
+    signals.watch(hang)
+    os.kill(os.getpid(), signal.SIGINT)
+"""
+
+
+def test_who_insists_while_the_first_one_hangs_is_heard() -> None:
+    ended = subprocess.run([sys.executable, "-c", _HANGING], check=False, timeout=300)
+    assert ended.returncode == 128 + signal.SIGINT
 
 
 def test_the_former_handler_comes_back() -> None:
