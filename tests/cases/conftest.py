@@ -1,6 +1,5 @@
 """A lab on a real engine: agents that do what went wrong in public reports, inside a sandbox."""
 
-import fcntl
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -19,7 +18,7 @@ from pytest_atesor.work.bench import LEASE_LABEL
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "plugin"))
 
-from lab import Lab
+from lab import Lab, batches_alone
 
 AGENT = r"""#!/bin/bash
 while [ $# -gt 0 ]; do
@@ -33,8 +32,9 @@ name=${url##*/}; rest=${url%/*}; verb=${rest##*/}
 as() { if [ "$ATESOR_ENGINE" = host ]; then ./host exec "$slot" "$1" "$2"
     else "$ATESOR_ENGINE" exec --user "$1" "$slot" sh -c "$2"; fi; }
 inside() { as builder "$1"; }
-kill_sandbox() { if [ "$ATESOR_ENGINE" = host ]; then ./host kill "$slot"
-    else "$ATESOR_ENGINE" kill "$slot" > /dev/null; fi; }
+kill_sandbox() {  # and see it end: until then it may still run what comes next
+    if [ "$ATESOR_ENGINE" = host ]; then ./host kill "$slot"
+    else "$ATESOR_ENGINE" kill "$slot" > /dev/null; "$ATESOR_ENGINE" wait "$slot" > /dev/null; fi; }
 echo "start $name $slot" >> events
 case "$verb" in
     pass) inside true ;;
@@ -67,7 +67,7 @@ esac
 
 # What the clients of docker and podman are for agents, for sandboxes without an engine.
 HOST_CLIENT = f"""#!{sys.executable}
-import os, signal, sys
+import os, signal, sys, time
 from pathlib import Path
 from pytest_atesor.sandbox.engines.host import HostEngine
 from pytest_atesor.sandbox.interface import ExecSpec
@@ -75,6 +75,8 @@ engine = HostEngine(Path(os.environ["ATESOR_STATE_DIR"]))
 verb, slot, *rest = sys.argv[1:]
 if verb == "kill":
     os.kill(engine.state(slot).pid, signal.SIGKILL)
+    while engine.state(slot).running:
+        time.sleep(0.1)
 else:
     argv = engine.exec_argv(slot, ExecSpec(argv=["sh", "-c", rest[1]], user=rest[0]))
     os.execvp(argv[0], argv)
@@ -132,10 +134,9 @@ LabFactory = Callable[[str], SandboxLab]
 
 
 @pytest.fixture(scope="module", autouse=True)
-def batches_alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def alone() -> Iterator[None]:
     """Let no other module's batches start meanwhile: they would remove what a killed one left behind."""
-    with (tmp_path_factory.getbasetemp().parent / "batches.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with batches_alone():
         yield
 
 

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.engine
 
+PATIENCE_S = 1200  # for a whole batch in sandboxes
+
 DEADLY = {
     "poison-pid1": "kill -TERM 1; sleep 60",
     "poison-programs": "rm -rf /bin /usr/bin /native",
@@ -42,7 +44,7 @@ def batch(make_lab: Callable[[str], "SandboxLab"]) -> Found:
         (lab.root / name).write_text(script)
         verbs |= {name.partition("-")[2]: name, f"after-{name.partition('-')[2]}": "look"}
     lab.write_list("poisoned", verbs)
-    run = lab.run("--atesor-list", "poisoned", "-n1", timeout_s=300)
+    run = lab.run("--atesor-list", "poisoned", "-n1", timeout_s=PATIENCE_S)
     cases = {case["label"]: case for case in lab.results()["cases"]} if lab.bundles else {}
     return Found(lab, run, cases)
 
@@ -87,7 +89,7 @@ def test_a_full_disk_is_charged_to_the_case_that_filled_it(make_lab: Callable[[s
     slots = lab.root / "state" / "slots"
     slots.mkdir(parents=True)
     with memory_disk(slots, "16m"):
-        run = lab.run("--atesor-list", "full", "-n1", timeout_s=180)
+        run = lab.run("--atesor-list", "full", "-n1", timeout_s=PATIENCE_S)
     assert lab.bundles, run.out + run.err
     cases = {case["label"]: case for case in lab.results()["cases"]}
     assert (cases["fills"]["status"], cases["fills"]["cause"]) == ("FAIL", "environment"), run.out + run.err

@@ -1,14 +1,12 @@
 """Public reports of failures in sandboxes, each as a small batch on a real engine."""
 
-import contextlib
 import json
 import os
-import signal
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-import psutil
 import pytest
+from lab import finish, kill_tree
 
 if TYPE_CHECKING:
     from lab import Run
@@ -16,6 +14,8 @@ if TYPE_CHECKING:
     from conftest import SandboxLab
 
 pytestmark = pytest.mark.engine
+
+PATIENCE_S = 1200  # for a whole batch in sandboxes
 
 VERBS = {
     "leave": "leave",
@@ -43,9 +43,14 @@ class Found(NamedTuple):
 def batch(make_lab: Callable[[str], "SandboxLab"]) -> Found:
     """One batch on one slot, so that each case follows the one before into the same sandbox."""
     lab = make_lab("cases")
-    lab.write_list("all", VERBS, leave={"timeout_seconds": 6}, stall={"timeout_seconds": 20})
+    lab.write_list("all", VERBS, leave={"timeout_seconds": 6}, stall={"timeout_seconds": 40})
     run = lab.run(
-        "--atesor-list", "all", "-n1", "--atesor-slot-memory=128M", "--atesor-slot-pids=200", timeout_s=240
+        "--atesor-list",
+        "all",
+        "-n1",
+        "--atesor-slot-memory=128M",
+        "--atesor-slot-pids=200",
+        timeout_s=PATIENCE_S,
     )
     cases = {case["label"]: case for case in lab.results()["cases"]} if lab.bundles else {}
     return Found(lab, run, cases)
@@ -87,9 +92,14 @@ def test_words_alone_never_blame_the_environment(batch: Found, label: str) -> No
 
 def test_a_fork_bomb_is_the_build_s_own_fault(make_lab: Callable[[str], "SandboxLab"]) -> None:
     lab = make_lab("bomb")
-    lab.write_list("bomb", {"bomb": "bomb", "good": "pass"}, bomb={"timeout_seconds": 120})
+    lab.write_list("bomb", {"bomb": "bomb", "good": "pass"}, bomb={"timeout_seconds": 300})
     run = lab.run(
-        "--atesor-list", "bomb", "-n1", "--atesor-slot-memory=1G", "--atesor-slot-pids=64", timeout_s=240
+        "--atesor-list",
+        "bomb",
+        "-n1",
+        "--atesor-slot-memory=1G",
+        "--atesor-slot-pids=64",
+        timeout_s=PATIENCE_S,
     )
     assert lab.bundles, run.out + run.err
     cases = {case["label"]: case for case in lab.results()["cases"]}
@@ -129,8 +139,8 @@ def test_two_batches_of_two_users_share_no_slot(make_lab: Callable[[str], "Sandb
     assert first.left(), "the second batch removed the first one's sandbox"
     with (first.root / "events").open("a") as events:
         events.write("end go\n")
-    out, err = process.communicate(timeout=60)
-    assert process.returncode == 0, out + err
+    run = finish(process)
+    assert run.code == 0, run.out + run.err
     assert first.slots().isdisjoint(second.slots())
 
 
@@ -140,13 +150,7 @@ def test_the_next_start_reaps_what_a_killed_batch_left(make_lab: Callable[[str],
     lab.write_list("next", {"c": "pass"})
     process = lab.start("--atesor-list", "hang", "-n2")
     lab.wait_until(lambda: len(lab.slots()) == 2 or process.poll() is not None)
-    tree = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
-    for one in tree:
-        with contextlib.suppress(psutil.Error):
-            one.suspend()
-    for one in tree:
-        with contextlib.suppress(psutil.Error):
-            os.kill(one.pid, signal.SIGKILL)
+    kill_tree(process.pid)
     process.communicate()
     left = lab.left()
     assert len(left) == 2
