@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import TYPE_CHECKING, Final
 
 from pytest_atesor.control.site import Site
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from pytest_atesor.sandbox.native.hold import Held
     from pytest_atesor.sandbox.native.probe import Machine
 
-__all__ = ["count_workers_there", "counts_there", "hold_machines", "spread_over_machines"]
+__all__ = ["count_workers_there", "counts_there", "hold_machines", "open_voice", "spread_over_machines"]
 
 _KIB: Final = 1024
 
@@ -69,12 +71,13 @@ def hold_machines(  # noqa: PLR0913 - keyword-only facts of one batch
     ``settings`` gets what was found. Raises SetupError with all problems of all machines, and UsageError for
     more workers than they have cores.
     """
+    voice = open_voice(stack, say)
     hold = stack.enter_context(
         NativeHold(
             {**options.dotenv, **environ},
             platform,
             state=state,
-            say=say,
+            say=voice,
             share=lambda machines: _share(max(1, workers), machines),
         )
     )
@@ -98,6 +101,19 @@ def hold_machines(  # noqa: PLR0913 - keyword-only facts of one batch
         if one.engine.session.unenforced:
             say(f"warning: podman cannot enforce on {one.name}: {', '.join(one.engine.session.unenforced)}")
     return sites
+
+
+def open_voice(stack: ExitStack, say: Callable[[str], None]) -> Callable[[str], None]:
+    """Return what says a line on the standard error of now, until ``stack`` ends.
+
+    What happens to a machine is said at once, also while pytest captures a case that runs in this process.
+    """
+    try:
+        stream = os.fdopen(os.dup(sys.stderr.fileno()), "w", encoding="utf-8", errors="backslashreplace")
+    except (OSError, ValueError):
+        return say  # a standard error that is no file is captured by nobody
+    stack.enter_context(stream)
+    return lambda line: print(f"atesor: {line}", file=stream, flush=True)
 
 
 def _share(workers: int, machines: Sequence[Machine]) -> tuple[int, ...]:
