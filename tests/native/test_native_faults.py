@@ -50,6 +50,18 @@ def test_a_killed_client_costs_an_attempt(
     assert native_lab.left_there() == []
 
 
+def test_a_batch_without_workers_says_that_the_connection_is_lost(native_lab: "NativeLab") -> None:
+    native_lab.write_projects("alone", {"alone": SLOW_S})
+    process = native_lab.start("--atesor-list=alone", "-n0")
+    await_that(lambda: native_lab.is_building("alone") or process.poll() is not None)
+    for one in clients(process, "ControlMaster=yes"):
+        one.kill()
+    out, err = process.communicate(timeout=PATIENCE_S)
+    assert "is lost: its slots wait" in err, out + err
+    assert attempts(native_lab) == [("FAIL", "environment"), ("PASS", None)]
+    assert native_lab.left_there() == []
+
+
 def test_a_killed_controller_leaves_nothing_and_its_batch_can_be_resumed_later(
     building: "subprocess.Popen[str]", native_lab: "NativeLab"
 ) -> None:
