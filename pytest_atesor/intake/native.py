@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from typing import TYPE_CHECKING, Final
@@ -10,7 +11,7 @@ from pytest_atesor.control.site import Site
 from pytest_atesor.core.limits import share_memory
 from pytest_atesor.core.native import MACHINE_VARIABLE, SESSION_VARIABLE
 from pytest_atesor.core.plan import Target
-from pytest_atesor.core.text import count_of
+from pytest_atesor.core.text import count_of, sanitize_line
 from pytest_atesor.errors import UsageError
 from pytest_atesor.sandbox.native.hold import NativeHold
 from pytest_atesor.sandbox.native.preflight import read_workers
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["count_workers_there", "counts_there", "hold_machines", "open_voice", "spread_over_machines"]
 
 _KIB: Final = 1024
+_LONGEST_LINE: Final = 8000
 
 
 def counts_there(config: pytest.Config, options: Options) -> bool:
@@ -109,11 +111,17 @@ def open_voice(stack: ExitStack, say: Callable[[str], None]) -> Callable[[str], 
     What happens to a machine is said at once, also while pytest captures a case that runs in this process.
     """
     try:
-        stream = os.fdopen(os.dup(sys.stderr.fileno()), "w", encoding="utf-8", errors="backslashreplace")
+        descriptor = os.dup(sys.stderr.fileno())
     except (OSError, ValueError):
         return say  # a standard error that is no file is captured by nobody
-    stack.enter_context(stream)
-    return lambda line: print(f"atesor: {line}", file=stream, flush=True)
+    stack.callback(os.close, descriptor)
+
+    def voice(line: str) -> None:
+        text = f"atesor: {sanitize_line(line, _LONGEST_LINE)}\n"
+        with contextlib.suppress(OSError):  # nobody listens any more; the machine is cared for all the same
+            os.write(descriptor, text.encode("utf-8", "backslashreplace"))
+
+    return voice
 
 
 def _share(workers: int, machines: Sequence[Machine]) -> tuple[int, ...]:

@@ -27,14 +27,20 @@ reap() {
     done >/dev/null 2>&1
 }
 # podman goes on making a sandbox for a client that was killed; nothing here but such a command has both words in one
-is_making() { printf '%s\n' "$label=$token" | grep -qsFf - /proc/[0-9]*/cmdline; }
+is_making() {
+    cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\0' '\n' |
+        WORD="$label=$token" awk 'index($0, ENVIRON["WORD"]) { found = 1 } END { exit !found }'
+}
+# reap_all [CHECK]: CHECK is asked again and again, and may end the keeper
 reap_all() {
     left_s=600
     if is_making; then reap; fi
     while is_making && [ "$left_s" -gt 0 ]; do
         left_s=$((left_s - 1))
         sleep 1
+        "$@"
     done
+    "$@"
     reap
 }
 # a connection that was made again has a keeper of its own, and what stands here is its batch's
@@ -46,8 +52,8 @@ leave_to_another() {
 # a command that was on its way when the line went dead is there a little later
 abandon() {
     rm -f "$me"
-    leave_to_another; reap_all; sleep 10
-    leave_to_another; reap_all
+    leave_to_another; reap_all leave_to_another; sleep 10
+    leave_to_another; reap_all leave_to_another
     exit 0
 }
 trap abandon TERM

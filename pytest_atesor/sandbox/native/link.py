@@ -34,7 +34,8 @@ KEEPER_LABEL: Final = "org.pytest-atesor.keeper"
 class Pace:
     """How often the machine is asked for a sign of life, how long it may take, and how long it waits for us.
 
-    After ``silence_s`` without a word the keeper there gives us up; ``open_s`` is the patience with a login.
+    After ``silence_s`` without a word the keeper there gives us up; ``open_s`` is the patience with a login,
+    ``clear_s`` that with what is removed at the end: the keeper waits ten minutes for what podman is making.
     """
 
     ask_s: float = 5.0
@@ -42,6 +43,7 @@ class Pace:
     silence_s: int = 45
     open_s: float = 120.0
     again_s: float = 3.0
+    clear_s: float = 660.0
 
 
 class Link:
@@ -154,8 +156,13 @@ class Link:
                 return False
 
     def _leave(self, process: "subprocess.Popen[bytes]") -> None:
-        if _ask(process, b"q"):
-            _hear(process, b"bye", self._pace.open_s)
+        host = self.connection.host
+        if _ask(process, b"q") and not _hear(process, b"bye", self._pace.answer_s):
+            self._say(f"waiting until {host} has removed what this batch left there")
+            if not _hear(process, b"bye", self._pace.clear_s):
+                self._say(
+                    f"{host} did not say that it is done; what this batch has left there ends by itself"
+                )
         _end(process)
 
     def _connect(self) -> "subprocess.Popen[bytes]":
