@@ -10,27 +10,28 @@ there any crate that is not there goes.
 """
 
 import fnmatch
+import json
 import os
 import re
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
 
 REGISTRY = "/usr/share/cargo/registry"
 
-_SECTION = re.compile(r"^\s*\[\[?\s*([^\]]+?)\s*\]\]?\s*(?:#.*)?$")
-_DEPENDENCIES = re.compile(r"(^|\.)(build-)?dependencies(\.|$)")
+_BUILT = ("dependencies", "build-dependencies", "build_dependencies")
+_TESTED = ("dev-dependencies", "dev_dependencies")
 _ELSEWHERE = re.compile(
     r"windows|macos|wasm|apple|android|\bios\b|redox|fuchsia|freebsd|netbsd|openbsd|dragonfly|haiku"
 )
-_ENTRY = re.compile(r"\s*([A-Za-z0-9_-]+)(?:\.[a-z-]+)?\s*=\s*(.*)", re.DOTALL)
-_QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
+
+Manifest = Mapping[str, Any]
 
 
-def find_spare(manifests: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
+def find_spare(manifests: Mapping[str, Manifest]) -> frozenset[str]:
     """Return the directories of the packages that a build of the root does not build.
 
     ``manifests`` are by directory below the root, which is ".". A workspace without a package at its root and
@@ -45,31 +46,36 @@ def find_spare(manifests: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
         roots = ["."]
     else:
         return frozenset()
-    needed: set[str] = set()
-    waiting = [*roots]
+    waiting = [*((place, False) for place in roots), *((place, True) for place in _patches(root))]
+    needed: set[tuple[str, bool]] = set()
     while waiting:
-        place = waiting.pop()
-        if place in manifests and place not in needed:
-            needed.add(place)
-            waiting.extend(_neighbours(place, manifests[place], root, is_root=place in roots))
-    return frozenset(manifests) - needed
+        visit = waiting.pop()
+        place, is_asked_for = visit
+        if place in manifests and visit not in needed:
+            needed.add(visit)
+            shared = find_shared(place, manifests)
+            neighbours = _neighbours(place, manifests[place], shared, is_asked_for=is_asked_for)
+            waiting.extend((one, True) for one in neighbours)
+    return frozenset(manifests) - {place for place, _ in needed}
 
 
-def _table(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
+def find_shared(place: str, manifests: Mapping[str, Manifest]) -> Manifest:
+    """Return what the members of the workspace that ``place`` is in may inherit."""
+    for one in (PurePosixPath(place), *PurePosixPath(place).parents):
+        workspace = manifests.get(str(one), {}).get("workspace")
+        if isinstance(workspace, dict):
+            return _table(workspace.get("dependencies"))
+    return {}
 
 
-def _neighbours(
-    place: str, manifest: Mapping[str, Any], root: Mapping[str, Any], *, is_root: bool
-) -> Iterator[str]:
+def _neighbours(place: str, manifest: Manifest, shared: Manifest, *, is_asked_for: bool) -> Iterator[str]:
     """Yield the directories of the tree's packages that one needs.
 
-    Which optional ones other packages turn on is not looked into: of all but the roots they count as needed.
+    Which features others turn on in one that they ask for is not looked into: all its optional ones count.
     """
-    shared = _table(_table(root.get("workspace")).get("dependencies"))
-    turned_on = _default_crates(_table(manifest.get("features"))) if is_root else None
-    for table in (manifest, *map(_table, _table(manifest.get("target")).values())):
-        for kind in ("dependencies", "build-dependencies"):
+    turned_on = None if is_asked_for else _default_crates(_table(manifest.get("features")))
+    for table in _tables(manifest):
+        for kind in _BUILT:
             for name, value in _table(table.get(kind)).items():
                 entry = _table(value)
                 if entry.get("optional") and turned_on is not None and name not in turned_on:
@@ -80,7 +86,14 @@ def _neighbours(
                     yield os.path.normpath(str(shared[name]["path"]))
 
 
-def _default_crates(features: Mapping[str, Any]) -> set[str]:
+def _patches(root: Manifest) -> Iterator[str]:
+    for source in (*_table(root.get("patch")).values(), root.get("replace")):
+        for value in _table(source).values():
+            if "path" in _table(value):
+                yield os.path.normpath(str(value["path"]))
+
+
+def _default_crates(features: Manifest) -> set[str]:
     """Return the optional crates that the default features turn on, and the names of these features."""
     found: set[str] = set()
     waiting = ["default"]
@@ -94,120 +107,132 @@ def _default_crates(features: Mapping[str, Any]) -> set[str]:
     return found
 
 
-def transform(text: str, available: AbstractSet[str], *, widen: bool, is_spare: bool = False) -> str:
-    """Return the manifest ``text`` changed to need only ``available`` crates where that is possible."""
-    kept: list[str] = []
-    gone: set[str] = set()
-    for section, lines in _sections(text):
-        if "dev-dependencies" in section or _is_elsewhere(section):
-            continue
-        if _DEPENDENCIES.search(section):
-            may_go = is_spare and not section.startswith("workspace.")
-            kept.extend(_dependencies(section, lines, available, gone, widen=widen, may_go=may_go))
-        else:
-            kept.extend(lines)
-    result = "\n".join(kept)
-    return _without_features(result, gone) if gone else result
+def _table(value: object) -> Manifest:
+    return value if isinstance(value, dict) else {}
 
 
-def _sections(text: str) -> Iterator[tuple[str, list[str]]]:
-    name = ""
-    lines: list[str] = []
-    for line in text.split("\n"):
-        header = _SECTION.match(line)
-        if header:
-            yield name, lines
-            name, lines = header.group(1), []
-        lines.append(line)
-    yield name, lines
+def _tables(manifest: Manifest) -> Iterator[Manifest]:
+    yield manifest
+    yield from map(_table, _table(manifest.get("target")).values())
 
 
-def _is_elsewhere(section: str) -> bool:
-    return section.startswith("target.") and bool(_ELSEWHERE.search(section)) and "not(" not in section
+class Offer(NamedTuple):
+    """What a manifest may ask for: packaged crates, and what it inherits from its workspace.
+
+    ``is_spare``: any crate that is absent may go; else those that are optional.
+    """
+
+    available: AbstractSet[str]
+    shared: Manifest
+    widen: bool = False
+    is_spare: bool = False
+
+    def keeps(self, name: str, value: object) -> bool:
+        """Say whether an entry stays; those of the tree itself do."""
+        entry = _table(value)
+        if entry.get("workspace"):
+            entry = {**_table(self.shared.get(name)), **entry}
+        is_here = "path" in entry or entry.get("package", name) in self.available
+        return is_here or not (self.is_spare or entry.get("optional") is True)
+
+    def reduce(self, entries: Manifest) -> dict[str, Any]:
+        """Return the entries that stay, of any version if that is wished."""
+        kept = {name: value for name, value in entries.items() if self.keeps(name, value)}
+        return {name: _widened(value) for name, value in kept.items()} if self.widen else kept
 
 
-def _dependencies(
-    section: str,
-    lines: list[str],
-    available: AbstractSet[str],
-    gone: set[str],
-    *,
-    widen: bool,
-    may_go: bool,
-) -> list[str]:
-    """Return the section's lines without the crates that are absent; all may go, or the optional ones."""
-    own_table = re.search(r"dependencies\.(?:\"?)([A-Za-z0-9_-]+)(?:\"?)$", section)
-    if own_table:
-        if _is_absent(own_table.group(1), "\n".join(lines), available, may_go=may_go):
-            gone.add(own_table.group(1))
-            return []
-        return [re.sub(r"^(\s*version\s*=\s*)\"[^\"]*\"", r'\1"*"', one) if widen else one for one in lines]
-    kept: list[str] = []
-    for text in _entries(lines):
-        entry = _ENTRY.match(text)
-        if entry and _is_absent(entry.group(1), entry.group(2), available, may_go=may_go):
-            gone.add(entry.group(1))
-        else:
-            kept.append(_widened(text) if widen and entry else text)
-    return kept
+def transform(manifest: Manifest, offer: Offer) -> dict[str, Any]:
+    """Return the manifest changed to need only what is on offer, where that is possible."""
+    made = _reduce(manifest, offer)
+    if isinstance(made.get("target"), dict):
+        systems = {key: value for key, value in made["target"].items() if not _is_elsewhere(key)}
+        made["target"] = {key: _reduce(_table(value), offer) for key, value in systems.items()}
+    workspace = _table(made.get("workspace"))
+    if offer.widen and isinstance(workspace.get("dependencies"), dict):
+        shared = {name: _widened(value) for name, value in workspace["dependencies"].items()}
+        made["workspace"] = {**workspace, "dependencies": shared}
+    if isinstance(made.get("features"), dict):
+        made["features"] = _without(made["features"], _names(manifest) - _names(made))
+    return made
 
 
-def _entries(lines: list[str]) -> Iterator[str]:
-    """Yield the lines, those of an entry that goes on over several as one text."""
-    text = ""
-    for line in lines:
-        text = f"{text}\n{line}" if text else line
-        bare = "\n".join(_QUOTED.sub("", one).split("#")[0] for one in text.split("\n"))
-        is_header = bare.lstrip().startswith("[")
-        if is_header or bare.count("{") + bare.count("[") <= bare.count("}") + bare.count("]"):
-            yield text
-            text = ""
-    if text:
-        yield text
+def _reduce(table: Manifest, offer: Offer) -> dict[str, Any]:
+    return {
+        key: offer.reduce(value) if key in _BUILT and isinstance(value, dict) else value
+        for key, value in table.items()
+        if key not in _TESTED
+    }
 
 
-def _is_absent(name: str, value: str, available: AbstractSet[str], *, may_go: bool) -> bool:
-    """Say whether a crate is not there and may go; those of the tree itself stay."""
-    bare = _QUOTED.sub("", value)
-    if re.search(r"(?<![\w-])path\s*=", bare) or not (
-        may_go or re.search(r"(?<![\w-])optional\s*=\s*true", bare)
-    ):
-        return False
-    real = re.search(r"(?<![\w-])package\s*=\s*\"([^\"]+)\"", value)
-    return (real.group(1) if real else name) not in available
+def _names(manifest: Manifest) -> set[str]:
+    kinds = (*_BUILT, *_TESTED)
+    return {name for table in _tables(manifest) for kind in kinds for name in _table(table.get(kind))}
 
 
-def _widened(line: str) -> str:
-    line = re.sub(r"^(\s*[A-Za-z0-9_-]+\s*=\s*)\"[^\"]*\"", r'\1"*"', line)
-    return re.sub(r"(\bversion\s*=\s*)\"[^\"]*\"", r'\1"*"', line)
+def _is_elsewhere(system: str) -> bool:
+    return bool(_ELSEWHERE.search(system)) and "not(" not in system
 
 
-def _without_features(text: str, gone: AbstractSet[str]) -> str:
-    """Remove what names a crate that is gone from the ``[features]`` section."""
-    names = "|".join(re.escape(one) for one in sorted(gone))
-    pattern = re.compile(rf"\"(?:dep:)?(?:{names})(?:\??/[^\"]*)?\"\s*,?")
-    return "\n".join(
-        "\n".join(pattern.sub("", one) for one in lines) if section == "features" else "\n".join(lines)
-        for section, lines in _sections(text)
-    ).lstrip("\n")
+def _widened(value: object) -> object:
+    if isinstance(value, dict):
+        return {**value, "version": "*"} if "version" in value else value
+    return "*"
 
 
-def _manifests(root: str) -> Iterator[Path]:
-    for directory, children, files in os.walk(root):
+def _without(features: Manifest, gone: AbstractSet[str]) -> dict[str, Any]:
+    """Return the features without what names a crate that is gone."""
+
+    def is_gone(word: object) -> bool:
+        name = re.split(r"\??/", str(word).removeprefix("dep:"))[0]
+        return name in gone and not (word == name and name in features)
+
+    return {
+        feature: [one for one in words if not is_gone(one)] if isinstance(words, list) else words
+        for feature, words in features.items()
+    }
+
+
+def format_manifest(table: Manifest, path: str = "") -> str:
+    """Return the text of a table read by tomllib: TOML 1.0 with a header for every table in it."""
+    lines = [
+        f"{_key(key)} = {_inline(value)}\n" for key, value in table.items() if not isinstance(value, dict)
+    ]
+    for key, value in table.items():
+        if isinstance(value, dict):
+            name = f"{path}.{_key(key)}" if path else _key(key)
+            lines.append(f"\n[{name}]\n{format_manifest(value, name)}")
+    return "".join(lines)
+
+
+def _inline(value: object) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{_key(key)} = {_inline(one)}" for key, one in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_inline, value)) + "]"
+    if isinstance(value, str):
+        # JSON's escapes are TOML's, which wants one more
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value)
+
+
+def _key(key: str) -> str:
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _inline(key)
+
+
+def _read_manifests() -> dict[str, dict[str, Any]]:
+    """Return the manifests that can be read, by directory; Cargo itself complains of the others."""
+    found: dict[str, dict[str, Any]] = {}
+    for directory, children, files in os.walk("."):
         children[:] = [one for one in children if one not in {".git", "vendor", "target"}]
         if "Cargo.toml" in files:
-            yield Path(directory, "Cargo.toml")
-
-
-def _parse(texts: Mapping[Path, str]) -> dict[str, dict[str, Any]]:
-    """Return the manifests that can be read, by directory; Cargo itself complains of the others."""
-    parsed: dict[str, dict[str, Any]] = {}
-    for path, text in texts.items():
-        try:
-            parsed[os.path.normpath(path.parent)] = tomllib.loads(text)
-        except tomllib.TOMLDecodeError:
-            continue
-    return parsed
+            try:
+                text = Path(directory, "Cargo.toml").read_text(encoding="utf-8")
+                found[os.path.normpath(directory)] = tomllib.loads(text)
+            except (ValueError, RecursionError):
+                continue
+    return found
 
 
 def main() -> None:
@@ -215,13 +240,20 @@ def main() -> None:
     here = Path(REGISTRY)
     names = [one.name for one in here.iterdir()] if here.is_dir() else []
     available = {re.sub(r"-\d+\.\d+\.\d.*$", "", one) for one in names}
-    texts = {path: path.read_text(encoding="utf-8") for path in _manifests(".")}
-    spare = find_spare(_parse(texts))
-    for path, text in texts.items():
-        is_spare = os.path.normpath(path.parent) in spare
-        changed = transform(text, available, widen="--widen" in sys.argv, is_spare=is_spare)
-        if changed != text:
-            path.write_text(changed, encoding="utf-8")
+    manifests = _read_manifests()
+    spare = find_spare(manifests)
+    patches = _table(manifests.get(".", {}).get("patch")).values()
+    patched = {name for source in patches for name in _table(source)}
+    for place, manifest in manifests.items():
+        offer = Offer(
+            available | patched,
+            find_shared(place, manifests),
+            widen="--widen" in sys.argv,
+            is_spare=place in spare,
+        )
+        changed = transform(manifest, offer)
+        if changed != manifest:
+            Path(place, "Cargo.toml").write_text(format_manifest(changed), encoding="utf-8")
     if not available:
         return
     Path(".cargo").mkdir(exist_ok=True)

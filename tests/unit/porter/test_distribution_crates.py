@@ -1,8 +1,15 @@
+import datetime as dt
+import subprocess
+import sys
 import tomllib
+from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from pytest_atesor.porter.inside.distribution_crates import find_spare, transform
+from pytest_atesor.porter.inside import distribution_crates, read_program
+from pytest_atesor.porter.inside.distribution_crates import Offer, find_spare, format_manifest, transform
 
 _TEXT = """\
 [package]
@@ -47,8 +54,17 @@ lto = true
 _HERE = {"clap", "libc", "termcolor", "anyhow", "nix"}
 
 
+def change(text: str, *available: str, widen: bool = False, is_spare: bool = False) -> dict[str, object]:
+    """Change a manifest that inherits ``paint`` of the tree and ``redb`` of a registry, and write it."""
+    shared = {"paint": {"path": "paint"}, "redb": "4.1.0", "old": {"package": "older", "version": "1"}}
+    offer = Offer(frozenset(available), shared, widen=widen, is_spare=is_spare)
+    made = transform(tomllib.loads(text), offer)
+    assert tomllib.loads(format_manifest(made)) == made
+    return made
+
+
 def test_other_systems_tests_and_absent_optional_crates_go() -> None:
-    made = tomllib.loads(transform(_TEXT, _HERE, widen=False))
+    made = change(_TEXT, *_HERE)
     assert "dev-dependencies" not in made
     assert list(made["target"]) == ["cfg(not(windows))"]
     assert set(made["dependencies"]) == {"clap", "libc", "termcolor", "local", "anyhow"}
@@ -63,37 +79,65 @@ def test_other_systems_tests_and_absent_optional_crates_go() -> None:
 
 
 def test_widening_touches_requirements_only() -> None:
-    made = tomllib.loads(transform(_TEXT, _HERE, widen=True))
+    made = change(_TEXT, *_HERE, widen=True)
     assert made["package"]["version"] == "1.2.3"
     assert made["dependencies"]["libc"] == "*"
     assert made["dependencies"]["clap"] == {"version": "*", "features": ["derive"]}
     assert made["dependencies"]["anyhow"]["version"] == "*"
     assert made["target"]["cfg(not(windows))"]["dependencies"]["nix"] == "*"
+    shared = change('[workspace.dependencies]\na = "1"\nb = { version = "2", path = "b" }', widen=True)
+    assert shared == {"workspace": {"dependencies": {"a": "*", "b": {"version": "*", "path": "b"}}}}
 
 
 def test_a_manifest_that_needs_nothing_stays_as_it_is() -> None:
     text = "[package]\nname = 'x'\nversion = '1.0.0'\n"
-    assert transform(text, set(), widen=True) == text
+    assert change(text, widen=True) == tomllib.loads(text)
 
 
-def test_optional_packages_of_the_tree_stay() -> None:
-    text = '[dependencies.local]\npath = "../local"\noptional = true\n'
-    assert transform(text, set(), widen=False) == text
+@pytest.mark.parametrize(
+    "entry",
+    [
+        'local = { path = "../local", optional = true }',
+        "paint = { workspace = true, optional = true }",
+        "old = { workspace = true, optional = true }",
+        'alias = { package = "libc", version = "1", optional = true }',
+        'absent = "1" # optional = true',
+        'absent = { version = "1" } # optional = true',
+    ],
+)
+def test_what_is_there_or_must_be_there_stays(entry: str) -> None:
+    text = f'[features]\ndefault = ["local", "paint"]\n[dependencies]\n{entry}\n'
+    made = change(text, "libc", "older")
+    assert made["dependencies"] == tomllib.loads(text)["dependencies"]
+    name = entry.split(maxsplit=1)[0]
+    assert (name in made["features"]["default"]) is (name in {"local", "paint"})
 
 
-def test_an_entry_over_several_lines_goes_as_a_whole() -> None:
-    text = """\
-[dependencies]
-fancy = { version = "2", features = [
-  "a", # not {
-  "b",
-], optional = true }
-libc = { version = "0.2", features = [
-  "std",
-] }
-"""
-    made = tomllib.loads(transform(text, {"libc"}, widen=True))
-    assert made == {"dependencies": {"libc": {"version": "*", "features": ["std"]}}}
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[dependencies]\nredb = { workspace = true, optional = true }",
+        "[dependencies]\nredb.version = '1'\nredb.optional = true # path = '../redb'",
+        "[dependencies.redb]\nversion = '1'\noptional = true\n# path = '../redb'",
+        "[dependencies.'redb']\nversion = '1'\noptional = true",
+        "[target.unix.dependencies]\nredb = { version = '1', optional = true, features = [\n'a', # {\n]}",
+        "[target.'cfg(windows)'.dependencies]\nredb = '1'",
+        "[dev-dependencies]\nredb = '1'",
+    ],
+)
+def test_what_is_absent_goes_with_the_features_that_name_it(text: str) -> None:
+    features = "[features]\n'default' = ['redb', 'std' # c\n, 'redb?/x', \"dep:redb\"]\nstd = ['redb/std']\n"
+    made = change(f"{text}\n{features}", "libc")
+    assert made["features"] == {"default": ["std"], "std": []}
+    assert not any(made.get("dependencies", {}))
+
+
+def test_a_feature_that_has_the_name_of_a_crate_stays() -> None:
+    made = change(
+        "[features]\ndefault = ['store']\nstore = ['dep:store', 'store/x']\n"
+        "[dependencies]\nstore = { version = '1', optional = true }\n"
+    )
+    assert made["features"] == {"default": ["store"], "store": []}
 
 
 _SPARE = """\
@@ -108,13 +152,13 @@ matcher = { path = "../matcher", version = "0.1" }
 
 
 def test_a_package_that_is_not_built_does_without_what_is_absent() -> None:
-    made = tomllib.loads(transform(_SPARE, {"regex-syntax"}, widen=False, is_spare=True))
+    made = change(_SPARE, "regex-syntax", is_spare=True)
     assert set(made["dependencies"]) == {"regex-syntax", "matcher"}
     assert made["features"] == {"store": []}
 
 
 def test_a_package_that_is_built_keeps_what_is_absent() -> None:
-    assert transform(_SPARE, {"regex-syntax"}, widen=False) == _SPARE
+    assert change(_SPARE, "regex-syntax") == tomllib.loads(_SPARE)
 
 
 def _member(*needs: str) -> dict[str, object]:
@@ -172,3 +216,68 @@ def test_a_workspace_without_a_package_at_its_root_is_built_whole(root: dict[str
 def test_tables_that_cargo_would_refuse_break_nothing() -> None:
     odd = {"package": 1, "dependencies": ["a"], "target": {"x": 3}, "features": {"default": [1, "a"], "a": 2}}
     assert find_spare({".": odd, "b": {}}) == {"b"}
+
+
+def test_what_one_default_member_turns_on_in_another_is_built() -> None:
+    manifests = {
+        ".": {"workspace": {"members": ["*"], "default-members": ["a", "b"]}},
+        "a": {"dependencies": {"b": {"path": "../b", "features": ["paint"]}}},
+        "b": {
+            "features": {"paint": ["dep:c"]},
+            "build_dependencies": {"c": {"path": "../c", "optional": True}},
+        },
+        "c": {},
+        "d": {},
+    }
+    assert find_spare(manifests) == {".", "d"}
+
+
+def test_what_replaces_a_crate_is_built() -> None:
+    patch = {"registry": {"x": {"path": "x"}}}
+    assert find_spare({".": {"package": {}, "patch": patch}, "x": {}, "y": {}}) == {"y"}
+
+
+_JSON = st.recursive(
+    st.text() | st.integers() | st.booleans() | st.floats(allow_nan=False) | st.dates() | st.datetimes(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(st.text(), _JSON, max_size=4))
+def test_a_written_manifest_reads_as_what_it_was(manifest: dict[str, object]) -> None:
+    assert tomllib.loads(format_manifest(manifest)) == manifest
+
+
+def test_what_is_no_json_is_written_too() -> None:
+    manifest = {"a": dt.time(1, 2, 3), "b": '\x7f\x00\\"\n', "c": [{"d": {}}, []]}
+    assert tomllib.loads(format_manifest(manifest)) == manifest
+
+
+def test_a_tree_of_manifests_is_changed_in_place(tmp_path: Path) -> None:
+    registry = tmp_path / "registry"
+    (registry / "libc-0.2.169").mkdir(parents=True)
+    tree = {
+        "tree/Cargo.toml": "[package]\nname = 'tool'\n[workspace]\nmembers = ['*']\n"
+        "[dependencies]\nlibc = '9'\nlost = '1'\n[patch.crates-io]\npatched = { path = 'patched' }\n",
+        "tree/spare/Cargo.toml": "[dependencies]\nredb = '1'\nlibc = '9'\npatched = '1'\n",
+        "tree/patched/Cargo.toml": "[package]\nname = 'patched' # as it is\n",
+        "tree/broken/Cargo.toml": "[package\n",
+        "tree/deep/Cargo.toml": "a = " + "[" * 20_000,
+        "tree/vendor/x/Cargo.toml": "[dependencies]\nlibc = '9'\n",
+    }
+    for name, text in tree.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    program = read_program("distribution_crates.py").decode()
+    program = program.replace(distribution_crates.REGISTRY, str(registry))
+    subprocess.run(
+        [sys.executable, "-", "--widen"], input=program, text=True, cwd=tmp_path / "tree", check=True
+    )
+    made = {name: (tmp_path / name).read_text() for name in tree}
+    assert tomllib.loads(made["tree/Cargo.toml"])["dependencies"] == {"libc": "*", "lost": "*"}
+    assert tomllib.loads(made["tree/spare/Cargo.toml"])["dependencies"] == {"libc": "*", "patched": "*"}
+    for name in ("tree/patched", "tree/broken", "tree/deep", "tree/vendor/x"):
+        assert made[f"{name}/Cargo.toml"] == tree[f"{name}/Cargo.toml"]
+    config = tomllib.loads((tmp_path / "tree/.cargo/config.toml").read_text())
+    assert config["source"]["distribution"] == {"directory": str(registry)}
