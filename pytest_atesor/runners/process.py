@@ -37,8 +37,8 @@ from pytest_atesor.runners.stop import KILL_NOW, TERMINATE, StopSignal
 __all__ = ["ChildEnd", "ChildSpec", "run_child"]
 
 _KILL_PATIENCE_S: Final = 5.0  # a process in an uninterruptible wait may never die; the slot must go on
-_MOMENT_S: Final = 1.0  # what is left of it for whoever was killed after we were stopped ourselves
-_LATE_ROUNDS: Final = 1000  # layers killed after that: what forks for ever has no end of its own
+_MOMENT_S: Final = 1.0  # for dying, for those that are killed at the end of that
+_KILL_LIMIT_S: Final = 60.0  # for the killing: what forks for ever has no end of its own
 _HOUSEKEEPING_S: Final = 5.0
 _CHUNK_BYTES: Final = 65536
 _CHUNKS_PER_ROUND: Final = 32  # a flood must not keep us from the clock
@@ -250,24 +250,25 @@ class _Attendance:
 
     def _kill_orphans(self) -> None:
         """Kill what is left, layer by layer: the children of a killed process fall to us next."""
-        give_up = time.monotonic() + _KILL_PATIENCE_S
+        now = time.monotonic()
+        give_up, limit = now + _KILL_PATIENCE_S, now + _KILL_LIMIT_S
         told: frozenset[int] = frozenset()
-        is_over, late_rounds = False, 0
         while orphans := self._family.reap():
-            for pid in orphans:
-                if pid not in self._leaks:
-                    self._leaks[pid] = name_process(pid)
-            if (is_over and orphans <= told) or late_rounds > _LATE_ROUNDS:
-                for pid in orphans:
+            for pid in orphans - self._leaks.keys():
+                self._leaks[pid] = name_process(pid)
+            signal_orphans(orphans, signal.SIGKILL)
+            if not orphans <= told and now < limit:
+                give_up = max(give_up, time.monotonic() + _MOMENT_S)
+            if now >= give_up:
+                for pid in orphans & told:
                     self._leaks[pid] = f"{name_process(pid)} survived SIGKILL"
                 break
-            signal_orphans(orphans, signal.SIGKILL)
             told |= orphans
             self._watch_only(orphans)
-            until = max(give_up, time.monotonic() + _MOMENT_S)
-            self._wait(until)
-            is_over = time.monotonic() >= until
-            late_rounds += time.monotonic() >= give_up
+            self._wait(give_up)
+            now = time.monotonic()
+            if give_up < limit and now >= give_up + _MOMENT_S:
+                give_up = now + _MOMENT_S  # we stood still, and so perhaps did those that are to die
         self._watch_only(frozenset())
 
     def _wait(self, until: float) -> None:

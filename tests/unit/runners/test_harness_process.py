@@ -17,12 +17,25 @@ from tests.unit.processes import LIMIT_S, have_ended, watching
 HARNESS = """
 import json, os, resource, signal, sys, time
 from pathlib import Path
+from pytest_atesor.runners import process
 from pytest_atesor.runners.process import ChildSpec, run_child
 from pytest_atesor.runners.stop import KILL_NOW, TERMINATE, StopFlag
 
 settings = json.loads(sys.argv[1])
 if "file_limit" in settings:
     resource.setrlimit(resource.RLIMIT_FSIZE, (settings["file_limit"], settings["file_limit"]))
+if "kill_s" in settings:
+    process._KILL_PATIENCE_S = process._KILL_LIMIT_S = settings["kill_s"]
+if "stop_before_kill" in settings:
+    kills = []
+
+    def stop_before_kill(event, arguments):
+        if event == "os.killpg" and arguments[1] == signal.SIGKILL:
+            kills.append(arguments[0])
+            if len(kills) == settings["stop_before_kill"]:
+                os.kill(os.getpid(), signal.SIGSTOP)
+
+    sys.addaudithook(stop_before_kill)
 stop = StopFlag()
 signal.signal(signal.SIGINT, lambda number, frame: stop.raise_to(KILL_NOW if stop.level else TERMINATE))
 signal.signal(signal.SIGTERM, lambda number, frame: stop.raise_to(KILL_NOW if stop.level else TERMINATE))
@@ -147,22 +160,40 @@ sleep 600 & wait
 """
 
 
+def start_layers(directory: Path, count: int, **settings: object) -> Harness:
+    """Start a child that leaves that many layers behind as soon as somebody writes into the FIFO ``go``."""
+    (directory / "layers").write_text(LAYERS)
+    os.mkfifo(directory / "go")
+    return Harness(directory, f"setsid bash layers {count - 1} & cat go; exit 3", **settings)
+
+
 def test_a_harness_that_stood_still_while_it_killed_goes_on_killing(
     tmp_path: Path, harnesses: list[Harness]
 ) -> None:
-    (tmp_path / "layers").write_text(LAYERS)
-    os.mkfifo(tmp_path / "go")
-    harness = Harness(tmp_path, "setsid bash layers 60 & cat go; exit 3")
+    harness = start_layers(tmp_path, 60, stop_before_kill=10)
     harnesses.append(harness)
-    pids = harness.wait_until_ready()
-    with watching(pids) as layers:
+    with watching(harness.wait_until_ready()) as layers:
         (tmp_path / "go").write_text("")
-        assert have_ended(layers[:1])
-        harness.process.send_signal(signal.SIGSTOP)
-        time.sleep(6)  # longer than its patience with what does not die
+        news = os.waitid(os.P_PID, harness.process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+        assert news is not None
+        assert news.si_code == os.CLD_STOPPED
+        assert not have_ended(layers, 6)  # longer than its patience with what does not die
         harness.process.send_signal(signal.SIGCONT)
         end = harness.finish()
         assert have_ended(layers, 30)
+    assert (end["exit_code"], [leak for leak in end["leaks"] if "survived" in leak]) == (3, [])
+
+
+def test_killing_ends_when_its_time_is_up_though_more_is_left(
+    tmp_path: Path, harnesses: list[Harness]
+) -> None:
+    harness = start_layers(tmp_path, 10, kill_s=0)
+    harnesses.append(harness)
+    with watching(harness.wait_until_ready()) as layers:
+        (tmp_path / "go").write_text("")
+        end = harness.finish()
+        assert not have_ended(layers, 0.5)
+        assert have_ended(layers[:1])
     assert (end["exit_code"], [leak for leak in end["leaks"] if "survived" in leak]) == (3, [])
 
 
