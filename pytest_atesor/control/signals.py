@@ -36,7 +36,8 @@ STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 # A terminal, a parent and a CI runner often send the same wish within milliseconds of each other.
 _DEBOUNCE_S: Final = 0.2
-# A stop on a stalled disk may hang: who insists after that is heard all the same.
+# Telling everybody takes a moment, and seconds where the machine stands still. Should it hang, who insists
+# after that is heard all the same.
 _DEALING_S: Final = 10.0
 _LAST_RESORT_S: Final = 3.0
 
@@ -105,10 +106,10 @@ class StopSignals:
     Until :meth:`watch` is called the first signal raises SetupInterrupted and a later one ends the process:
     none interrupts the clean-up. From then on the first one calls ``on_stop`` with its number, raises
     ``flag`` to TERMINATE and tells the workers; a later one raises it to KILL_NOW, tells the workers, and
-    ends this process for good when the orderly end takes more than three seconds. Signals within 0.2 seconds
-    of the first, once that is dealt with, are one wish; ``on_stop`` hears of an INT among them too, since
-    nothing tells which of two signals that are both pending was sent first. ``clock`` gives the seconds for
-    that.
+    ends this process for good when the orderly end takes more than three seconds. Signals while the first is
+    dealt with, for ten seconds at most, and within 0.2 seconds after that are one wish with it; ``on_stop``
+    hears of an INT among them too, since nothing tells which of two signals that are both pending was sent
+    first. ``clock`` gives the seconds for that.
     """
 
     def __init__(
