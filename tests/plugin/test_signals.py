@@ -3,7 +3,6 @@
 import contextlib
 import os
 import signal
-import subprocess
 import time
 import xml.etree.ElementTree as ET
 
@@ -30,6 +29,34 @@ def check_books(lab: Lab, *, planned: int) -> None:
     assert lab.journal()[-1]["type"] == "batch_ended"
 
 
+# A ladder that lasts longer than anybody waits here: an end that comes without it is told without a clock.
+LONG_LADDER = """
+from pytest_atesor.work import worker
+
+ordinary = worker.AttemptContext
+
+def make_patient(**facts):
+    with open("events", "a") as file:
+        file.write("ladder of 2000 s\\n")
+    return ordinary(**facts, term_grace_s=2000.0)
+
+worker.AttemptContext = make_patient
+"""
+
+# Says when the first signal is dealt with: what comes before counts as the same one.
+DEALT_WITH = """
+from pytest_atesor.control.signals import StopSignals
+
+handle = StopSignals._handle
+
+def handle_and_say(*arguments):
+    handle(*arguments)
+    with open("events", "a") as file:
+        file.write("dealt with\\n")
+
+StopSignals._handle = handle_and_say
+"""
+
 VERBS = {"done": "pass", "one": "hang", "two": "hang", "queued": "pass", "later": "pass"}
 
 
@@ -39,11 +66,11 @@ VERBS = {"done": "pass", "one": "hang", "two": "hang", "queued": "pass", "later"
     ids=["INT", "TERM", "HUP"],
 )
 def test_the_first_signal_ends_the_batch_in_order(lab: Lab, number: int, code: int) -> None:
+    (lab.root / "conftest.py").write_text(LONG_LADDER)
     lab.write_list("sig", VERBS)
     process = lab.start("--atesor-list", "sig", "-n2", "--junitxml=junit.xml")
-    lab.wait_for_events("end done", "start one", "start two")
+    lab.wait_for_events("ladder of 2000 s", "end done", "start one", "start two")
     process.send_signal(number)
-    # 5 s is the promise, which nobody keeps on a machine that stands still; the agents hang for much longer.
     run = finish(process)
     assert run.code == code, run.out + run.err
     found = {case["label"]: (case["status"], case["cause"]) for case in lab.results()["cases"]}
@@ -69,25 +96,14 @@ def test_without_workers_the_first_signal_ends_the_batch_too(lab: Lab) -> None:
 
 @pytest.mark.parametrize("workers", ["-n0", "-n2"])
 def test_the_second_ctrl_c_kills_at_once(lab: Lab, workers: str) -> None:
-    # Longer than anybody waits here: an end at once is told from the ladder's end without a clock.
-    (lab.root / "conftest.py").write_text("""
-import functools
-from pytest_atesor.runners.interface import AttemptContext
-from pytest_atesor.work import worker
-
-worker.AttemptContext = functools.partial(AttemptContext, term_grace_s=2000.0)
-""")
+    (lab.root / "conftest.py").write_text(LONG_LADDER + DEALT_WITH)
     lab.write_list("sig", {"one": "stubborn", "queued": "pass"})
     process = lab.start("--atesor-list", "sig", workers, "--junitxml=junit.xml")
-    lab.wait_for_events("start one")
+    lab.wait_for_events("ladder of 2000 s", "start one")
     process.send_signal(signal.SIGINT)
-    lab.wait_for_events("term one")  # the first one is heard; two that are both pending are one
-    for _ in range(3):  # one that comes while the first is still dealt with counts as the same one
-        time.sleep(0.5)  # as does anything faster than a person's second press
-        process.send_signal(signal.SIGINT)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(60)
-            break
+    lab.wait_for_events("dealt with", "term one")
+    time.sleep(0.5)  # a person's second press; anything faster counts as the same one
+    process.send_signal(signal.SIGINT)
     run = finish(process)
     assert run.code == 130, run.out + run.err
     lab.wait_until(lambda: agents_of(lab) == [])
