@@ -92,7 +92,8 @@ def test_an_agent_that_obeys_frees_its_slot_at_once(tmp_path: Path, stop: StopFl
 def test_a_prompt_loop_stays_small(
     tmp_path: Path, stop: StopFlag, *, ends: bool, timeout_s: float, status: Status, cause: Cause | None
 ) -> None:
-    end = run_agent(tmp_path, stop, "yes 'really?'", timeout_s=timeout_s, end_at_output_cap=ends)
+    loop = "exec timeout 600 yes 'really?'"
+    end = run_agent(tmp_path, stop, loop, timeout_s=timeout_s, end_at_output_cap=ends)
     assert (end.status, end.cause) == (status, cause)
     assert end.log_dropped_bytes > 0
     assert end.log_bytes == 1_000_000

@@ -333,7 +333,7 @@ def test_a_flood_is_capped_counted_and_does_not_hold_up_the_deadline(
 ) -> None:
     cap = 50_000
     # As much as fits into a pipe comes before the deadline, and there is no end of it then.
-    end = run_late_script("yes | head -c 60000; echo >ready; exec yes", output_cap_bytes=cap)
+    end = run_late_script("yes | head -c 60000; echo >ready; exec timeout 300 yes", output_cap_bytes=cap)
     log = (tmp_path / "run.log").read_bytes()
     assert (end.timed_out, end.output_limited, end.log_bytes) == (True, False, cap)
     assert end.dropped_bytes > 0
