@@ -1,5 +1,6 @@
 """The region on a real terminal, as a person sees it: pytest in a pty and an emulator's screen."""
 
+import codecs
 import fcntl
 import os
 import pty
@@ -55,7 +56,8 @@ class Terminal:
     @property
     def raw_text(self) -> str:
         """Everything that was ever written, a line for each drawing of one."""
-        return CONTROL.sub("", self.raw.decode(errors="replace").replace("\r", "\n"))
+        text = codecs.getincrementaldecoder("utf-8")().decode(self.raw)  # the last letter may be half read
+        return CONTROL.sub("", text.replace("\r", "\n"))
 
     @property
     def text(self) -> str:
