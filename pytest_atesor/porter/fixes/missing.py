@@ -266,7 +266,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="missing-for-configure",
-        pattern=r"(?:^|configure: )(?:error|ERROR|Error):[ \t]+(?P<name>[^\n]{3,300})",
+        pattern=r"(?:^|configure: )(?:error|ERROR|Error):(?:[ \t]+|[ \t]*\n\s*)(?P<name>[^\s][^\n]{2,299})",
         fix=Install(kind=NeedKind.WORDS),
         sample='checking for library containing event_init... no\nconfigure: error: "libevent not found"\n',
         expected='"libevent not found"',

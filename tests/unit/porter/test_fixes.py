@@ -93,6 +93,16 @@ def test_the_configure_error_itself_is_asked_after_the_checks() -> None:
     assert match.needs(log)[-1] == Need(kind=NeedKind.WORDS, name='"libevent not found"')
 
 
+def test_a_configure_error_on_the_line_below_is_one_too() -> None:
+    log = (
+        "checking for libgphoto2 >= 2.5.17... no\n"
+        "configure: error: \npkg-config cannot find libgphoto2, but it is required\n\n"
+    )
+    match = next(one for one in diagnose(log, "autotools") if one.rule.name == "missing-for-configure")
+    assert match.names == ("pkg-config cannot find libgphoto2, but it is required",)
+    assert match.needs(log)[0] == Need(kind=NeedKind.WORDS, name="libgphoto2")
+
+
 def test_rendered_words_repeat_for_each_name_and_others_do_not() -> None:
     change = render(Tweak(compiler_drop=("{name}", "-x"), compiler_add=("-l{name}",)), ("a", "b"))
     assert change.compiler_drop == ("a", "b", "-x")
