@@ -20,7 +20,7 @@ from pytest_atesor.commands.report import compare, history, report
 from pytest_atesor.commands.resources import resources
 from pytest_atesor.commands.sweep import sweep
 from pytest_atesor.core.plan import Platform, Target
-from pytest_atesor.core.text import sanitize_line
+from pytest_atesor.core.text import LONGEST_LINE, sanitize_line
 from pytest_atesor.errors import AtesorError, UsageError, explaining_paths
 from pytest_atesor.options import ENGINES, LIST
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 __all__ = ["main", "plan_pytest_arguments"]
 
 _DEFAULT_LIST: Final = "smoke"
-_LONGEST_LINE: Final = 8000
 _TARGET: Final = "ATESOR_TARGET"
 
 
@@ -49,12 +48,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         click.echo(error.format_message(), err=True)  # no flag was bad: the help is the answer
         return 2
     except click.ClickException as error:
-        message = sanitize_line(error.format_message(), _LONGEST_LINE).rstrip(".")
+        message = sanitize_line(error.format_message(), LONGEST_LINE).rstrip(".")
         click.echo(f"atesor: error: {message}; see atesor --help", err=True)
         return 2
     except AtesorError as error:
         # A path in it may have any character.
-        click.echo(f"atesor: error: {sanitize_line(str(error), _LONGEST_LINE)}", err=True)
+        click.echo(f"atesor: error: {sanitize_line(str(error), LONGEST_LINE)}", err=True)
         return error.exit_code
     return int(result or 0)
 

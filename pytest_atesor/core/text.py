@@ -8,7 +8,10 @@ XML 1.0 forbids. Escaping for a format is that format's writer's job.
 import re
 from typing import Final
 
-__all__ = ["clip_output", "count_of", "sanitize", "sanitize_line"]
+__all__ = ["LONGEST_LINE", "clip_output", "count_of", "sanitize", "sanitize_line"]
+
+LONGEST_LINE: Final = 8000
+"""Characters of a line that this program says of its own: paths and values of users are long."""
 
 # Bytes are decoded with surrogateescape, so a raw 8-bit control byte such as 0x9b arrives as U+DC9B.
 _END: Final = "(?:\x07|\x1b\\\\|[\x9c\udc9c])"

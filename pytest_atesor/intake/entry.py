@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,7 +18,7 @@ from pytest_atesor.control.controller import Controller, XdistHooks
 from pytest_atesor.control.signals import ProcessBook, SetupInterrupted, StopSignals
 from pytest_atesor.core.exit_code import decide_exit_code
 from pytest_atesor.core.plan import BatchKind, Target
-from pytest_atesor.core.text import count_of, sanitize_line
+from pytest_atesor.core.text import LONGEST_LINE, count_of, sanitize_line
 from pytest_atesor.errors import AtesorError, explaining_paths
 from pytest_atesor.intake.prepare import make_batch, make_draft, write_plan
 from pytest_atesor.runners.stop import StopFlag
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from pytest_atesor.intake.prepare import Draft
 
 __all__ = ["say", "start_batch"]
-
-_LONGEST_LINE: Final = 8000
 
 
 def start_batch(config: pytest.Config) -> int | None:
@@ -152,7 +150,7 @@ def _warn_of_many(workers: int) -> None:
 def _answer(line: str) -> None:
     """Print one line that was asked for; what stdout cannot encode is spelled out, as stderr always does."""
     encoding = sys.stdout.encoding or "utf-8"
-    shown = f"atesor: {sanitize_line(line, _LONGEST_LINE)}".encode(encoding, "backslashreplace").decode(
+    shown = f"atesor: {sanitize_line(line, LONGEST_LINE)}".encode(encoding, "backslashreplace").decode(
         encoding
     )
     print(shown, flush=True)  # noqa: T201 - pytest's reporter does not exist yet
@@ -160,5 +158,5 @@ def _answer(line: str) -> None:
 
 def say(line: str) -> None:
     """Print one line of this program's own."""
-    shown = sanitize_line(line, _LONGEST_LINE)  # a path in it may have any character
+    shown = sanitize_line(line, LONGEST_LINE)  # a path in it may have any character
     print(f"atesor: {shown}", file=sys.stderr, flush=True)  # noqa: T201 - pytest's reporter does not exist yet

@@ -11,7 +11,7 @@ from pytest_atesor.control.site import Site
 from pytest_atesor.core.limits import share_memory
 from pytest_atesor.core.native import MACHINE_VARIABLE, SESSION_VARIABLE
 from pytest_atesor.core.plan import Target
-from pytest_atesor.core.text import count_of, sanitize_line
+from pytest_atesor.core.text import LONGEST_LINE, count_of, sanitize_line
 from pytest_atesor.errors import UsageError
 from pytest_atesor.sandbox.native.hold import NativeHold
 from pytest_atesor.sandbox.native.preflight import read_workers
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 __all__ = ["count_workers_there", "counts_there", "hold_machines", "open_voice", "spread_over_machines"]
 
 _KIB: Final = 1024
-_LONGEST_LINE: Final = 8000
 
 
 def counts_there(config: pytest.Config, options: Options) -> bool:
@@ -117,7 +116,7 @@ def open_voice(stack: ExitStack, say: Callable[[str], None]) -> Callable[[str], 
     stack.callback(os.close, descriptor)
 
     def voice(line: str) -> None:
-        text = f"atesor: {sanitize_line(line, _LONGEST_LINE)}\n"
+        text = f"atesor: {sanitize_line(line, LONGEST_LINE)}\n"
         with contextlib.suppress(OSError):  # nobody listens any more; the machine is cared for all the same
             os.write(descriptor, text.encode("utf-8", "backslashreplace"))
 
