@@ -8,7 +8,6 @@ reports here, so that JUnit, ``--lf`` and pytest's own counts see every selected
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import platform
 from typing import TYPE_CHECKING, Any, Final
@@ -27,6 +26,7 @@ from pytest_atesor.core.attempt_json import load_attempt
 from pytest_atesor.core.outcome import Cause, Status
 from pytest_atesor.work.collection import BEGUN_ATTRIBUTE, FENCE_NAME, RECORD_ATTRIBUTE
 from pytest_atesor.work.evidence import CaseText, describe_failure, list_properties
+from pytest_atesor.work.parcel import unpack_report
 from pytest_atesor.work.worker import STOP_WORKER, read_tail, show_path
 
 if TYPE_CHECKING:
@@ -141,9 +141,6 @@ class Controller:
             return
         begun = getattr(report, BEGUN_ATTRIBUTE, None)
         raw = getattr(report, RECORD_ATTRIBUTE, None)
-        if isinstance(raw, str):
-            raw = json.loads(raw)
-            setattr(report, RECORD_ATTRIBUTE, raw)
         if begun is not None and raw is not None:
             earlier = load_attempt(raw, f"the report of {report.nodeid}")
             self.session.attempt_retried(report.nodeid, earlier, begun)
@@ -385,6 +382,11 @@ class XdistHooks:
             raise RuntimeError("a worker's collection does not end with the fence: incompatible pytest-xdist")
         del ids[-1]
         self._watch.expect_nothing(str(node.gateway.id))
+
+    @pytest.hookimpl(optionalhook=True, tryfirst=True)
+    def pytest_report_from_serializable(self, data: dict[str, Any]) -> None:
+        """Unpack what a worker sent, before pytest reads it."""
+        unpack_report(data)
 
     def _after_event(self) -> None:
         self._held.close()

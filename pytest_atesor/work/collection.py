@@ -10,7 +10,6 @@ listed.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -49,11 +48,7 @@ WORKER_KEY: Final[pytest.StashKey[Worker]] = pytest.StashKey()
 
 BEGUN_ATTRIBUTE: Final = "atesor_begun"
 RECORD_ATTRIBUTE: Final = "atesor_record"
-"""The attributes of a report that carry a begun attempt and an attempt's record to the controller.
-
-The record is JSON: a channel between processes takes one text much faster than twenty. The controller puts
-the object in its place.
-"""
+"""The attributes of a report that carry a begun attempt and an attempt's record to the controller."""
 
 
 class CaseFailed(Exception):  # noqa: N818 - an outcome, not an error of this program
@@ -159,7 +154,7 @@ class CaseItem(pytest.Item):
             # After the record: nothing else can begin on this disk.
             setattr(report, BEGUN_ATTRIBUTE, {"error": self.refusal})
         if report.when == "call" and self.record is not None:
-            setattr(report, RECORD_ATTRIBUTE, json.dumps(dump_attempt(self.record)))
+            setattr(report, RECORD_ATTRIBUTE, dump_attempt(self.record))
         if report.skipped:
             reason = self.record.reason if self.record is not None else "not begun"
             report.longrepr = (str(self.path), 0, f"Skipped: {reason}")
@@ -174,7 +169,7 @@ class CaseItem(pytest.Item):
             longrepr=None,
             when="setup",
         )
-        setattr(report, RECORD_ATTRIBUTE, json.dumps(dump_attempt(record)))
+        setattr(report, RECORD_ATTRIBUTE, dump_attempt(record))
         setattr(report, BEGUN_ATTRIBUTE, begun)
         self.ihook.pytest_runtest_logreport(report=report)
 

@@ -6,12 +6,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import pytest
 
 from pytest_atesor.core.schedule import order_cases
 from pytest_atesor.work.collection import FENCE_NAME, BatchDirectory, CaseItem, FenceItem, list_marks
+from pytest_atesor.work.parcel import pack_report
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
@@ -101,3 +102,9 @@ class WorkerHooks:
         if isinstance(item, CaseItem):
             item.annotate(report)
         return report
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_report_to_serializable(self) -> Generator[None, dict[str, Any], dict[str, Any]]:
+        """Pack what goes to the controller."""
+        data = yield
+        return pack_report(data) if self._is_remote else data

@@ -55,3 +55,34 @@ def test_output_is_cut_at_64_kib_and_keeps_its_end(suite: ET.Element) -> None:
     assert texts["x" * 300].rstrip().endswith("the end")
     assert "red" in texts["percent %s {0} $x `y` ]]>"]
     assert "\x1b" not in "".join(texts.values())
+
+
+REPORTS = """
+import json
+import os
+
+NAMES = ("nodeid", "location", "keywords", "outcome", "when", "sections", "user_properties")
+
+def pytest_runtest_makereport(item):
+    item.user_properties.append(("mine", [1, (2, "three")]))
+
+def pytest_runtest_logreport(report):
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        with open("reports.jsonl", "a") as file:
+            print(json.dumps([repr(getattr(report, name)) for name in NAMES]), file=file)
+"""
+
+
+def test_other_plugins_get_the_same_reports_with_and_without_workers(lab: Lab) -> None:
+    lab.write_list("two", {"good": "pass", "bad": "fail"})
+    (lab.root / "conftest.py").write_text(REPORTS)
+    found = []
+    for workers in ("-n0", "-n2"):
+        lab.run("--atesor-list=two", workers)
+        lines = (lab.root / "reports.jsonl").read_text().splitlines()
+        (lab.root / "reports.jsonl").unlink()
+        found.append([json.loads(line) for line in lines])
+    alone, sent = ({(nodeid, when): rest for nodeid, *rest, when, _, _ in reports} for reports in found)
+    assert len(alone) == 6
+    assert sent == alone
+    assert all("('mine', [1, (2, 'three')])" in properties for *_, properties in found[1])
