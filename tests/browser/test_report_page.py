@@ -1,6 +1,7 @@
 """The report page in a real browser, opened from its file."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
@@ -45,6 +46,23 @@ def test_markup_of_strangers_is_shown_and_never_runs(browser: Any, page: str) ->
     assert browser.find_elements("css selector", "img") == []
     assert browser.title == "batch · atesor"
     assert browser.get_log("browser") == []
+
+
+@pytest.mark.parametrize("name", ["constructor", "valueOf", "toString", "hasOwnProperty", "__proto__"])
+def test_a_case_called_as_what_every_object_has_is_opened(
+    browser: Any, serve: Callable[[str], str], name: str
+) -> None:
+    plan = make_plan(name, "zlib")
+    plan = replace(plan, cases=(replace(plan.cases[0], case_id=name), *plan.cases[1:]))
+    ledger = fold_events(plan, [CasesSelected(at=AT, case_ids=(name, "c1"))])
+    visit(browser, serve(format_page(ledger, {}, AT)))
+    browser.find_element("xpath", f"//tbody//button[.='{name}']").click()
+    assert browser.find_element("id", "detail-title").text == name
+    assert [one.text for one in browser.find_elements("css selector", "dialog h3")] == ["Attempts"]
+    assert browser.get_log("browser") == []
+    ended = fold_events(plan, [AttemptEnded(at=AT, record=make_record(name, Status.PASS))])
+    visit(browser, f"{serve(format_page(ended, {name: Excerpt(tail='its own end')}, AT))}#case={name}")
+    assert browser.find_element("css selector", "dialog .log").text == "its own end"
 
 
 def test_an_attempt_on_another_machine_names_it(browser: Any, serve: Callable[[str], str]) -> None:

@@ -10,6 +10,8 @@ const hasTests = Object.values(data.excerpts).some((extra) => extra.tests);
 const COLUMNS = [["label", "Case"], ["outcome", "Outcome"], ["duration", "Time"], ["cause", "Cause"], ["attempts", "Attempts"], ...(hasTests ? [["tests", "Tests"]] : []), ["reason", "Reason"]];
 const MINOR = ["cause", "attempts", "tests"];
 const byId = (id) => document.getElementById(id);
+// A case may be called constructor, as something that every object has.
+const excerptOf = (item) => (Object.hasOwn(data.excerpts, item.id) ? data.excerpts[item.id] : undefined);
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name.toLowerCase()}`) || "#888";
 const view = { q: "", outcome: "", cause: "", slot: "", sort: "", down: "", case: "" };
 let shown = PAGE;
@@ -341,7 +343,7 @@ function showDetail() {
       link(`${base}/run.log`, "log"), make("span", " "), link(`${base}/`, "files"));
     body.append(entry);
   }
-  const extra = data.excerpts[item.id];
+  const extra = excerptOf(item);
   if (extra) {
     for (const [name, entries] of [["Phases", extra.phases], ["Artifacts", extra.artifacts]]) {
       if (!entries.length) continue;
@@ -364,7 +366,7 @@ function fillSelect(id, every, values) {
 function start() {
   for (const item of data.cases) {
     item.text = `${item.label}\n${item.reason}`.toLowerCase();
-    item.tests = (data.excerpts[item.id]?.tests ?? "").split(":")[0];
+    item.tests = (excerptOf(item)?.tests ?? "").split(":")[0];
   }
   readHash();
   showSummary();
