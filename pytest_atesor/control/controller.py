@@ -383,10 +383,11 @@ class XdistHooks:
         del ids[-1]
         self._watch.expect_nothing(str(node.gateway.id))
 
-    @pytest.hookimpl(optionalhook=True, tryfirst=True)
-    def pytest_report_from_serializable(self, data: dict[str, Any]) -> None:
-        """Unpack what a worker sent, before pytest reads it."""
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_report_from_serializable(self, data: dict[str, Any]) -> Generator[None, object, object]:
+        """Unpack what a worker sent, before anybody else reads it."""
         unpack_report(data)
+        return (yield)
 
     def _after_event(self) -> None:
         self._held.close()

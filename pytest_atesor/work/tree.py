@@ -103,8 +103,8 @@ class WorkerHooks:
             item.annotate(report)
         return report
 
-    @pytest.hookimpl(wrapper=True)
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_report_to_serializable(self) -> Generator[None, dict[str, Any], dict[str, Any]]:
-        """Pack what goes to the controller."""
+        """Pack what goes to the controller, when everybody else is through with it."""
         data = yield
         return pack_report(data) if self._is_remote else data

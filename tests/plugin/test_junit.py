@@ -60,6 +60,7 @@ def test_output_is_cut_at_64_kib_and_keeps_its_end(suite: ET.Element) -> None:
 REPORTS = """
 import json
 import os
+import pytest
 
 NAMES = ("nodeid", "location", "keywords", "outcome", "when", "sections", "user_properties")
 
@@ -70,6 +71,36 @@ def pytest_runtest_logreport(report):
     if "PYTEST_XDIST_WORKER" not in os.environ:
         with open("reports.jsonl", "a") as file:
             print(json.dumps([repr(getattr(report, name)) for name in NAMES]), file=file)
+
+class First:
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_report_to_serializable(self, report):
+        report.user_properties.append(("packed by", "nobody"))
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_report_from_serializable(self, data):
+        with open("received.jsonl", "a") as file:
+            print(json.dumps([data["nodeid"], data["when"], data["left"]]), file=file)
+
+class Around:
+    @pytest.hookimpl(wrapper=True)
+    def pytest_report_to_serializable(self):
+        data = yield
+        data["left"] = data["when"]
+        data["user_properties"].pop()
+        return data
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_report_from_serializable(self, data):
+        data["sections"] = [*data["sections"], ("received", data["nodeid"])]
+        report = yield
+        report.sections.pop()
+        return report
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionstart(session):
+    for plugin in (First(), Around()):
+        session.config.pluginmanager.register(plugin)
 """
 
 
@@ -86,3 +117,6 @@ def test_other_plugins_get_the_same_reports_with_and_without_workers(lab: Lab) -
     assert len(alone) == 6
     assert sent == alone
     assert all("('mine', [1, (2, 'three')])" in properties for *_, properties in found[1])
+    received = [json.loads(line) for line in (lab.root / "received.jsonl").read_text().splitlines()]
+    assert {(repr(nodeid), repr(when)) for nodeid, when, _ in received} == set(sent)
+    assert all(when == left for _, when, left in received)
