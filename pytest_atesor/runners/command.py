@@ -6,11 +6,8 @@ promised go to ``artifacts/``, its metrics file, read as a stranger's, becomes `
 ``result.json`` lists what was collected.
 """
 
-import hashlib
 import os
-import posixpath
-import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, cast, final
 
@@ -21,11 +18,17 @@ from pytest_atesor.core.command_outcome import decide_command_end
 from pytest_atesor.core.jsontext import format_json, parse_json
 from pytest_atesor.core.outcome import Status
 from pytest_atesor.core.plan import Case, Json
-from pytest_atesor.core.text import sanitize_line
 from pytest_atesor.errors import BadInputError, BundleError, SandboxError
 from pytest_atesor.runners.attempt import OWN_VARIABLES, make_attempt_end, run_in_context
 from pytest_atesor.runners.files import read_strangers_file
 from pytest_atesor.runners.interface import AttemptContext, AttemptEnd
+from pytest_atesor.runners.outputs import (
+    Listing,
+    collect_outputs,
+    describe_fault,
+    list_artifacts,
+    remove_tree,
+)
 
 __all__ = ["CommandRunner"]
 
@@ -37,7 +40,6 @@ _NOT_FOR_COMMANDS: Final = (
     "ATESOR_REF",
     "ATESOR_MIRRORS",
 )
-_MOST_ARTIFACTS: Final = 20_000
 
 
 @final
@@ -66,15 +68,20 @@ class CommandRunner:
             context, argv=_plan_argv(case, context, work), env=_plan_environment(case, context), cwd=work
         )
         try:
-            outcome = decide_command_end(end, _collect(case, work, attempt))
-            result = _describe(case, attempt, outcome, end.duration_s)
-            write_atomic(attempt.result, format_json(result), durable=False)
-            if outcome.status is Status.PASS:
-                shutil.rmtree(work, ignore_errors=True)
+            faults = _collect(case, work, attempt)
+            listing = list_artifacts(attempt.root)
+            outcome = decide_command_end(end, (*faults, *listing.faults))
+            result = _describe(case, listing, outcome, end.duration_s)
+            fault = _write(attempt.result, result)
         except OSError as error:
             raise SandboxError(str(explain_os_error(error, "collect the outputs of", work))) from error
         except BundleError as error:
             raise SandboxError(str(error)) from error
+        if fault:
+            outcome = decide_command_end(end, (*faults, *listing.faults, fault))
+            result = _describe(case, listing, outcome, end.duration_s)
+        if outcome.status is Status.PASS:
+            remove_tree(work)
         return make_attempt_end(end, outcome, result)
 
 
@@ -123,23 +130,19 @@ def _collect(case: Case, work: Path, attempt: AttemptLayout) -> tuple[str, ...]:
         except FileNotFoundError:
             faults.append(f"the metrics file {name} is missing")
         except OSError as error:
-            faults.append(f"the metrics file {name} is not usable: {error.strerror}")
+            faults.append(f"the metrics file {name} is not usable: {describe_fault(error, work / name)}")
         except BadInputError as error:
             faults.append(f"the metrics file {name} is not usable: {error}")
         else:
-            write_atomic(attempt.metrics, format_json(metrics), durable=False)
-    outputs = dict.fromkeys(map(posixpath.normpath, cast("list[str]", case.spec.get("outputs", []))))
-    places = {name: _find_output(work, name) for name in outputs}
-    for name, found in places.items():
-        if isinstance(found, str):
-            faults.append(f"the output {name} {found}")
-        elif not any(other != name and Path(name).is_relative_to(other) for other in outputs):
-            _move(found, work / name, attempt.artifacts / name)
-    return tuple(faults)
+            faults += filter(None, [_write(attempt.metrics, metrics)])
+    promised = cast("list[str]", case.spec.get("outputs", []))
+    return (*faults, *collect_outputs(promised, work, attempt.artifacts))
 
 
 def _read_metrics(work: Path, name: str) -> dict[str, Json]:
-    if not Path(os.path.realpath((work / name).parent)).is_relative_to(os.path.realpath(work)):
+    parent = (work / name).parent
+    parent.stat()  # which knows where a way has too many links
+    if not Path(os.path.realpath(parent)).is_relative_to(os.path.realpath(work)):
         raise BadInputError("it leads out of the working directory")
     value = parse_json(read_strangers_file(work / name), "it")
     if not isinstance(value, dict):
@@ -147,63 +150,28 @@ def _read_metrics(work: Path, name: str) -> dict[str, Json]:
     return value
 
 
-def _find_output(work: Path, name: str) -> Path | str:
-    """Return where an output really is, or what is wrong with it."""
-    real = Path(os.path.realpath(work / name))
-    if not os.path.lexists(work / name) or not real.exists():
-        return "is missing"
-    if not real.is_relative_to(os.path.realpath(work)):
-        return "leads out of the working directory"
-    return real if real.is_file() or real.is_dir() else "is neither a file nor a directory"
-
-
-def _move(real: Path, named: Path, target: Path) -> None:
-    """Take an output out of the working directory; what a link leads to is copied."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if not named.is_symlink():
-        named.rename(target)
-    elif real.is_dir():
-        shutil.copytree(real, target, symlinks=True)
-    else:
-        shutil.copy2(real, target)
-
-
-def _describe(
-    case: Case, attempt: AttemptLayout, outcome: AttemptOutcome, duration_s: float
-) -> dict[str, Json]:
+def _describe(case: Case, listing: Listing, outcome: AttemptOutcome, duration_s: float) -> dict[str, Json]:
     """Return ``result.json``: the collected files with size and SHA-256."""
-    artifacts: list[Json] = []
-    notes: list[Json] = []
-    for path in _list_files(attempt.artifacts):
-        if len(artifacts) >= _MOST_ARTIFACTS:
-            notes.append(f"only the first {_MOST_ARTIFACTS} artifacts are listed")
-            break
-        artifacts.append({
-            "path": sanitize_line(path.relative_to(attempt.root).as_posix(), 4096),
-            "size_bytes": path.stat().st_size,
-            "type": "output",
-            "sha256": _digest(path),
-        })
     phase: Json = {"name": case.kind, "duration_s": round(duration_s, 3), "status": outcome.status.value}
     return {
         "schema_version": "result_v1",
         "verdict": None,
         "reason": outcome.reason,
         "phases": [phase],
-        "artifacts": artifacts,
-        "notes": notes,
+        "artifacts": listing.artifacts,
+        "notes": listing.notes,
     }
 
 
-def _list_files(root: Path) -> Iterator[Path]:
-    for directory, folders, names in os.walk(root):
-        folders.sort()
-        for name in sorted(names):
-            path = Path(directory) / name
-            if path.is_file() and not path.is_symlink():
-                yield path
+def _write(path: Path, value: Mapping[str, Json]) -> str:
+    """Write one of the attempt's own files; return what of the command's is in its way, if so.
 
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    Raises BundleError or OSError when the disk fails.
+    """
+    try:
+        write_atomic(path, format_json(value), durable=False)
+    except BundleError as error:
+        if not isinstance(error.__cause__, OSError):
+            raise
+        return f"{path.name} cannot be written: {describe_fault(error.__cause__, path)}"
+    return ""

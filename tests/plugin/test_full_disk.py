@@ -8,6 +8,8 @@ import pytest
 from disks import memory_disk
 from lab import Lab
 
+from pytest_atesor.runners.outputs import collect_outputs
+
 FILLER = """#!/bin/sh
 if [ ! -e was-full ]; then
     : > was-full
@@ -68,3 +70,15 @@ def test_a_disk_that_is_full_from_the_start_is_one_line(lab: Lab, small_disk: Pa
     assert line.endswith(NO_SPACE)
     assert lab.events() == []
     assert not lab.bundles, "half a bundle was left"
+
+
+@pytest.mark.parametrize("output", ["link", "link/a"])
+def test_a_disk_that_is_full_before_an_output_is_copied_is_no_fault_of_its_command(
+    small_disk: Path, output: str
+) -> None:
+    work = small_disk / "work"
+    (work / "d").mkdir(parents=True)
+    (work / "d" / "a").write_bytes(bytes(700_000))
+    (work / "link").symlink_to("d")
+    with pytest.raises(OSError, match="No space left"):
+        collect_outputs([output], work, small_disk / "artifacts")
