@@ -32,6 +32,7 @@ _ADVICE: Final = {
     errno.EISDIR: "a directory stands there; remove it or choose another place",
     errno.ENAMETOOLONG: "the path is too long; choose a shorter output root",
     errno.EMFILE: "too many files are open; raise the limit (ulimit -n)",
+    errno.ESTALE: "the network file system has lost it; mount it again and resume the batch",
     errno.EIO: "the device reports an I/O error; check the disk",
 }
 

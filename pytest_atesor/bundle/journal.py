@@ -109,5 +109,6 @@ class Journal:
     def close(self) -> None:
         """Close the file; a second call does nothing."""
         if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+            descriptor, self._descriptor = self._descriptor, -1
+            with suppress(OSError):  # it is closed all the same, and each line was durable before the next
+                os.close(descriptor)

@@ -73,10 +73,12 @@ class BundleLock:
             raise
 
     def release(self) -> None:
-        """Give the lock back; a second call does nothing."""
+        """Give the lock back, also on a disk that refuses everything; a second call does nothing."""
         if self._lock.is_locked:
-            self._holder_path.unlink(missing_ok=True)
-            self._lock.release()
+            with suppress(OSError):  # who is refused later hears an older name, or none
+                self._holder_path.unlink()
+            with suppress(OSError):  # of a disk that is gone; this process's death frees it there
+                self._lock.release()
 
     @property
     def _holder_path(self) -> Path:
@@ -112,8 +114,9 @@ class WorkerPresence:
     def release(self) -> None:
         """Give the share back; a second call does nothing."""
         if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+            descriptor, self._descriptor = self._descriptor, -1
+            with suppress(OSError):  # it is closed all the same
+                os.close(descriptor)
 
 
 def wait_for_workers(path: Path, on_wait: Callable[[], None], patience_s: float = _PATIENCE_S) -> None:

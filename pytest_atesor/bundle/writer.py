@@ -164,9 +164,10 @@ class Bundle:
                 return
             started_s = self._clock.monotonic()
             now = self._clock.now()
-            self._views.write(self.ledger, now, durable=force)
-            for view in self._more_views:
-                view.write(self.ledger, now)
+            with guard("write the views of", self.layout.root):
+                self._views.write(self.ledger, now, durable=force)
+                for view in self._more_views:
+                    view.write(self.ledger, now)
             self._limiter.wrote(started_s)
             self._has_news = self._has_news and not force
             self._is_stale = False

@@ -57,6 +57,7 @@ class _Job:
     digest: str
     state: Path
     progress: Callable[[str], None]
+    environ: Mapping[str, str]
 
     @property
     def directory(self) -> Path:
@@ -110,16 +111,18 @@ def ensure_image(  # noqa: PLR0913 - keyword-only facts of one image
     accelerated: bool = True,
     must_prove: bool = False,
     prove: Prover = _try_canaries,
+    environ: Mapping[str, str] = os.environ,
 ) -> str:
     """Return the name of the platform's image in that engine, built when absent or of another recipe.
 
     ``accelerated`` asks for the one with native tools, where the platform has one; it is the plain one all
     the same where ``prove`` refused them. ``must_prove`` asks for a proof of an image that is there without.
-    ``progress`` gets one line per step. Raises SetupError, with the log's path, when it cannot be made.
+    ``progress`` gets one line per step, and where ``environ`` has ATESOR_SETUP_STREAM=1 the output too.
+    Raises SetupError, with the log's path, when it cannot be made.
     """
     host = recipe.host_architecture()
     digest = recipe.read_recipe_digest(platform, host, accelerated=accelerated)
-    job = _Job(engine, platform, accelerated, digest, state, progress)
+    job = _Job(engine, platform, accelerated, digest, state, progress, environ)
     refused = None if rebuild else _find_refusal(job)
     if refused is None:
         _provide(job, rebuild=rebuild, must_prove=must_prove, prove=prove)
@@ -207,7 +210,7 @@ def is_current(labels: Mapping[str, str] | None, digest: str, *, now_s: float) -
 def describe_image(engine: Engine, platform: Platform, *, state: Path, accelerated: bool = True) -> str:
     """Return one line on the platform's image in that engine, and on its native tools. Makes nothing."""
     digest = recipe.read_recipe_digest(platform, recipe.host_architecture(), accelerated=accelerated)
-    job = _Job(engine, platform, accelerated, digest, state, lambda _line: None)
+    job = _Job(engine, platform, accelerated, digest, state, lambda _line: None, {})
     labels = engine.image_labels(job.tag)
     if not is_current(labels, digest, now_s=time.time()):
         state_of_it = "there is none" if labels is None else f"{job.tag} is out of date"
@@ -266,12 +269,13 @@ def _make(job: _Job, *, keep_archive: bool) -> None:
             digest=job.digest,
             progress=job.progress,
             accelerated=job.accelerated,
+            environ=job.environ,
         )
         _forget_old_archives(job.directory, job.variant)
     job.progress(f"loading the {job.variant} image into {job.engine.name}")
     try:
         job.engine.load_image(archive)
-    except SandboxError as error:
+    except (OSError, SandboxError) as error:
         raise SetupError(
             f"the image archive {archive} cannot be loaded ({error}); delete it to build it anew"
         ) from error

@@ -6,9 +6,12 @@ the container's name is claimed too, machine-wide: two users have two state dire
 """
 
 import errno
+import os
+import pwd
 import re
 import socket
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -22,6 +25,7 @@ __all__ = [
     "SlotLease",
     "claim_name",
     "container_base",
+    "home_directory",
     "lease_slot",
     "slot_directory",
     "slot_name",
@@ -37,12 +41,26 @@ _SAFE_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{0,127}")
 
 
 def state_directory(environ: Mapping[str, str]) -> Path:
-    """Return where this program keeps its state: ATESOR_STATE_DIR, else the user's XDG state directory."""
+    """Return where this program keeps its state: ATESOR_STATE_DIR, else the user's XDG state directory.
+
+    Raises SetupError for a user without a home directory.
+    """
     if chosen := environ.get("ATESOR_STATE_DIR"):
         return Path(chosen).absolute()
     if (home := environ.get("XDG_STATE_HOME")) and Path(home).is_absolute():
         return Path(home) / "pytest-atesor"
-    return Path(environ.get("HOME") or "~").expanduser() / ".local/state/pytest-atesor"
+    return home_directory(environ, instead="ATESOR_STATE_DIR") / ".local/state/pytest-atesor"
+
+
+def home_directory(environ: Mapping[str, str], *, instead: str) -> Path:
+    """Return the user's home directory. Raises SetupError naming HOME and the variable ``instead`` of it."""
+    if home := environ.get("HOME"):
+        return Path(home)
+    uid = os.getuid()
+    try:
+        return Path(pwd.getpwuid(uid).pw_dir)
+    except KeyError:
+        raise SetupError(f"the user {uid} has no home directory; set {instead} or HOME") from None
 
 
 def container_base(platform: Platform) -> str:
@@ -86,7 +104,8 @@ class SlotLease:
         """Give the slot back; the second time does nothing."""
         if self._claim is not None:
             self._claim.close()
-        self._lock.release()
+        with suppress(OSError):  # of a disk that is gone; this process's death frees it there
+            self._lock.release()
 
 
 def lease_slot(

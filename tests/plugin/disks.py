@@ -1,14 +1,17 @@
-"""Small disks of memory for tests, seen by nobody else.
+"""Small disks for tests, seen by nobody else: of memory, or of a file system that gives itself up.
 
 A mount below a shared one appears in every other mount namespace too, such as those of running sandboxes, and
 keeps its place busy there. So the place is made a mount of its own first, a private one.
 """
 
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+import pytest
 
 AS_ROOT = [] if os.geteuid() == 0 else ["sudo", "--non-interactive"]
 
@@ -31,3 +34,31 @@ def memory_disk(place: Path, size: str) -> Iterator[Path]:
             subprocess.run([*AS_ROOT, "umount", "--lazy", str(place)], check=True)
     finally:
         subprocess.run([*AS_ROOT, "umount", "--lazy", str(place)], check=True)
+
+
+@contextmanager
+def journaled_disk(place: Path, image: Path) -> Iterator[Path]:
+    """Mount ext4 from a new file ``image`` at an existing directory; see :func:`give_up_disk`."""
+    make = shutil.which("mkfs.ext4", path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
+    if make is None:
+        pytest.skip("needs mkfs.ext4")
+    with image.open("wb") as file:
+        file.truncate(16 << 20)
+    owner = f"root_owner={os.getuid()}:{os.getgid()}"
+    subprocess.run([make, "-q", "-E", owner, str(image)], check=True)
+    mount("--bind", place, place)
+    try:
+        mount("--make-private", place)
+        if subprocess.run([*AS_ROOT, "mount", "-o", "loop", str(image), str(place)], check=False).returncode:
+            pytest.skip("needs a loop device")
+        try:
+            yield place
+        finally:
+            subprocess.run([*AS_ROOT, "umount", "--lazy", str(place)], check=True)
+    finally:
+        subprocess.run([*AS_ROOT, "umount", "--lazy", str(place)], check=True)
+
+
+def give_up_disk(place: Path) -> None:
+    """Let a journaled disk end as one does whose device fails: read-only, with the files still open."""
+    mount("-o", "remount,abort", place)

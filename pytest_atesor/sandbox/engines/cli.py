@@ -74,14 +74,18 @@ class CliEngine(ABC):
         return None if found is None else bare_id(found["Id"])
 
     def load_image(self, archive: Path) -> None:
-        """Load a docker-archive file, which may be compressed with zstd."""
+        """Load a docker-archive file, which may be compressed with zstd.
+
+        Raises SetupError where a program for that is missing, SandboxError when the engine refuses it.
+        """
         if archive.suffix != ".zst":
             self._call(["load", "--quiet", "--input", str(archive)], timeout_s=_SLOW_S)
             return
-        with subprocess.Popen(
-            ["zstd", "-dcq", str(archive)],  # noqa: S607 - PATH
-            stdout=subprocess.PIPE,
-        ) as unpacker:
+        try:
+            unpacking = subprocess.Popen(["zstd", "-dcq", str(archive)], stdout=subprocess.PIPE)  # noqa: S607 - PATH
+        except OSError as error:
+            raise SetupError(f"zstd cannot be started ({error}); apt-get install zstd") from error
+        with unpacking as unpacker:
             self._call(["load", "--quiet"], timeout_s=_SLOW_S, stdin=unpacker.stdout)
 
     def is_offered(self, reference: str, *, timeout_s: float) -> bool:

@@ -19,6 +19,7 @@ from typing import IO, Final
 from pytest_atesor.core.text import sanitize_line
 from pytest_atesor.errors import SandboxError, SetupError
 from pytest_atesor.sandbox.native.settings import FIELD_ALIAS, Fields, NativeSettings, format_ssh_config
+from pytest_atesor.sandbox.slots import home_directory
 
 __all__ = [
     "COMMAND",
@@ -170,10 +171,11 @@ def make_connection(settings: NativeSettings, directory: Path) -> Connection:
 
 
 def cache_directory(environ: Mapping[str, str]) -> Path:
-    """Return the user's cache directory of this program."""
-    home = environ.get("XDG_CACHE_HOME", "")
-    base = Path(home) if home.startswith("/") else Path(environ.get("HOME") or "~").expanduser() / ".cache"
-    return base / "pytest-atesor"
+    """Return the user's cache directory of this program. Raises SetupError for a user without a home."""
+    chosen = environ.get("XDG_CACHE_HOME", "")
+    if chosen.startswith("/"):
+        return Path(chosen) / "pytest-atesor"
+    return home_directory(environ, instead="XDG_CACHE_HOME") / ".cache/pytest-atesor"
 
 
 def hide_address(said: str, hostname: str, name: str) -> str:

@@ -62,6 +62,17 @@ def test_the_lock_can_be_taken_again_after_its_release(path: Path, holder: Holde
     lock.release()
 
 
+def test_a_note_that_cannot_be_removed_does_not_keep_the_lock(path: Path, holder: Holder) -> None:
+    note = path.with_name("bundle.lock.holder")
+    with BundleLock(path, holder):
+        # as on a disk that went read-only, it refuses to be unlinked
+        note.unlink()
+        note.mkdir()
+    note.rmdir()
+    with BundleLock(path, holder):
+        assert note.is_file()
+
+
 @pytest.mark.parametrize("left", ["", "{", "[]", '{"pid": 1}', "\udc80"], ids=ascii)
 def test_a_damaged_note_about_the_holder_does_not_matter(path: Path, holder: Holder, left: str) -> None:
     with BundleLock(path, holder):

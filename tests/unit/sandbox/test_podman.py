@@ -126,3 +126,14 @@ def test_an_engine_found_by_name_is_not_asked(podman_asked: Path) -> None:
     assert not podman_asked.exists()
     with pytest.raises(UsageError, match="unknown engine 'lxc'"):
         find_engine("lxc")
+
+
+def test_an_archive_that_needs_a_missing_zstd_names_the_package(
+    podman_asked: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(podman_asked.parent))
+    archive = tmp_path / "debian.tar.zst"
+    archive.touch()
+    with pytest.raises(SetupError, match=r"zstd cannot be started \(.*\); apt-get install zstd"):
+        PodmanEngine().load_image(archive)
+    assert not podman_asked.exists()

@@ -1,3 +1,5 @@
+import os
+import pwd
 import subprocess
 import sys
 from pathlib import Path
@@ -6,6 +8,7 @@ import pytest
 
 from pytest_atesor.core.plan import Platform
 from pytest_atesor.errors import SetupError
+from pytest_atesor.sandbox.native.connection import cache_directory
 from pytest_atesor.sandbox.slots import (
     container_base,
     lease_slot,
@@ -40,6 +43,21 @@ sys.stdin.read()
 )
 def test_the_state_directory_follows_the_environment(environ: dict[str, str], expected: str) -> None:
     assert state_directory(environ) == Path(expected)
+
+
+def test_without_home_and_account_it_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getuid", lambda: 2_000_000_011)  # containers run such users
+    with pytest.raises(SetupError, match="2000000011 has no home directory; set ATESOR_STATE_DIR or HOME"):
+        state_directory({"XDG_STATE_HOME": "relative", "HOME": ""})
+    with pytest.raises(SetupError, match="set XDG_CACHE_HOME or HOME"):
+        cache_directory({})
+    assert state_directory({"ATESOR_STATE_DIR": "/a"}) == Path("/a")
+
+
+def test_without_home_the_account_says_where_it_is() -> None:
+    home = pwd.getpwuid(os.getuid()).pw_dir
+    assert state_directory({}) == Path(home) / ".local/state/pytest-atesor"
+    assert cache_directory({}) == Path(home) / ".cache/pytest-atesor"
 
 
 @pytest.mark.parametrize(
