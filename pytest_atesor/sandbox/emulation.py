@@ -1,6 +1,5 @@
 """Finds out whether this machine's kernel runs riscv64 programs, and if not, what to do about it."""
 
-import os
 import platform as host_platform
 import struct
 import subprocess
@@ -11,7 +10,15 @@ from typing import Final
 
 from pytest_atesor.errors import SetupError
 
-__all__ = ["BINFMT", "RISCV64_PROGRAM", "check_emulation", "explain_binfmt", "is_runnable", "read_handlers"]
+__all__ = [
+    "BINFMT",
+    "RISCV64_PROGRAM",
+    "check_emulation",
+    "explain_binfmt",
+    "explain_emulation",
+    "is_runnable",
+    "read_handlers",
+]
 
 BINFMT: Final = Path("/proc/sys/fs/binfmt_misc")
 
@@ -32,39 +39,69 @@ def _make_program() -> bytes:
 RISCV64_PROGRAM: Final = _make_program()
 
 
-def check_emulation() -> None:
-    """Return when riscv64 programs run here, in containers too. Raises SetupError that names the fix."""
+def check_emulation(place: Path) -> None:
+    """Return when riscv64 programs run here, in containers too. Raises SetupError that names the fix.
+
+    A program is tried in the directory ``place`` where the temporary one lets none run.
+    """
     if host_platform.machine() == "riscv64":
         return
     handlers = read_handlers(BINFMT)
-    runnable = is_runnable(RISCV64_PROGRAM)
-    if runnable and handlers is None:
-        return  # registered, but not to be seen from here (this is a container)
+    problem = explain_emulation(handlers, runnable=is_runnable(RISCV64_PROGRAM, place))
+    if problem is not None:
+        raise SetupError(f"this machine does not run riscv64 programs: {problem}")
+
+
+def explain_emulation(handlers: Mapping[str, str] | None, *, runnable: bool | None) -> str | None:
+    """Say what is wrong and how to mend it; None when riscv64 programs run, in containers too.
+
+    ``runnable`` says whether one ran, None when that could not be tried: then the handlers' word counts.
+    """
+    if handlers is None:
+        if runnable:
+            return None  # registered, but not to be seen from here (this is a container)
+        if runnable is None:
+            return "no program could be tried, as no place for one lets any run; set TMPDIR to one that does"
     problem = explain_binfmt(handlers)
-    if problem is None and not runnable:
+    if problem is None and runnable is False:
         problem = "the registered emulator does not run; " + _INSTALL.replace(
             "install", "install --reinstall"
         )
-    if problem is not None:
-        raise SetupError(
-            f"this machine does not run riscv64 programs: {problem}; ./bootstrap setup does it for you"
-        )
+    return None if problem is None else f"{problem}; ./bootstrap setup does it for you"
 
 
-def is_runnable(program: bytes) -> bool:
-    """Tell whether the kernel runs that program and it ends with exit code 0."""
-    descriptor, name = tempfile.mkstemp(prefix="atesor-riscv64-")
+def is_runnable(program: bytes, *more_places: Path) -> bool | None:
+    """Tell whether the kernel runs that program and it ends with exit code 0.
+
+    It is tried in the temporary directory, else in the others. None when none of them lets programs run, as
+    where they are mounted noexec.
+    """
+    for place in (None, *more_places):
+        runs = _try_program(program, place)
+        if runs is not None:
+            return runs
+    return None
+
+
+def _try_program(program: bytes, place: Path | None) -> bool | None:
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(program)
-        Path(name).chmod(0o700)
-        ended = subprocess.run([name], stdin=subprocess.DEVNULL, capture_output=True, timeout=30, check=False)
+        with tempfile.TemporaryDirectory(prefix="atesor-riscv64-", dir=place) as directory:
+            file = Path(directory) / "program"
+            file.write_bytes(program)
+            file.chmod(0o700)
+            return _ends_well(file)
+    except OSError:  # full, not ours or not there
+        return None
+
+
+def _ends_well(file: Path) -> bool | None:
+    try:
+        ended = subprocess.run([file], stdin=subprocess.DEVNULL, capture_output=True, timeout=30, check=False)
+    except PermissionError:
+        return None
     except (OSError, subprocess.TimeoutExpired):
         return False
-    else:
-        return ended.returncode == 0
-    finally:
-        Path(name).unlink(missing_ok=True)
+    return ended.returncode == 0
 
 
 def read_handlers(directory: Path) -> Mapping[str, str] | None:

@@ -31,14 +31,14 @@ def run_preflight(
             f"the target native needs a riscv64 machine, and this one is {host_platform.machine()}; "
             "choose --atesor-target qemu"
         )
-    if target is Target.QEMU:
-        check_emulation()
     try:
         state.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
         raise SetupError(
             f"the state directory {state} cannot be made ({error}); set ATESOR_STATE_DIR"
         ) from error
+    if target is Target.QEMU:
+        check_emulation(state)
     has_image = engine.image_labels(recipe.image_name(platform, accelerated=accelerated)) is not None
     needed = _NEEDED_FOR_CASES if has_image else _NEEDED_FOR_IMAGE
     check_space(state, needed, "set ATESOR_STATE_DIR to a larger disk")

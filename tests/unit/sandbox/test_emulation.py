@@ -1,11 +1,25 @@
 import io
+import os
+import subprocess
+import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from pytest_atesor.sandbox.emulation import RISCV64_PROGRAM, explain_binfmt, is_runnable, read_handlers
+from pytest_atesor.sandbox.emulation import (
+    RISCV64_PROGRAM,
+    explain_binfmt,
+    explain_emulation,
+    is_runnable,
+    read_handlers,
+)
+
+if TYPE_CHECKING:
+    from conftest import ClosedPlace
 
 HANDLER = """enabled
 interpreter /usr/libexec/qemu-binfmt/riscv64-binfmt-P
@@ -31,6 +45,54 @@ def test_the_probe_program_is_a_riscv64_executable() -> None:
 )
 def test_runnable_means_run_with_exit_code_0(program: bytes, *, runnable: bool) -> None:
     assert is_runnable(program) is runnable
+
+
+WITHOUT_PROGRAMS = """
+import sys
+from pathlib import Path
+from pytest_atesor.sandbox.emulation import is_runnable
+script = b"#!/bin/sh\\nexit %d\\n"
+closed, opened = Path(sys.argv[1]), Path(sys.argv[2])
+print(is_runnable(script % 0, closed), is_runnable(script % 0, opened), is_runnable(script % 1, opened))
+"""
+
+
+def test_where_no_program_may_run_nothing_is_said_of_emulation(
+    tmp_path: Path, closed_place: "ClosedPlace"
+) -> None:
+    argv = [*closed_place.argv, sys.executable, "-c", WITHOUT_PROGRAMS, closed_place.path, tmp_path]
+    environ = {**os.environ, "TMPDIR": str(closed_place.path)}
+    said = subprocess.run(argv, env=environ, capture_output=True, text=True, check=True)
+    assert said.stdout == "None True False\n"
+
+
+def test_a_place_that_is_not_there_says_nothing_of_emulation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
+    assert is_runnable(b"#!/bin/sh\nexit 0\n") is None
+    assert is_runnable(b"#!/bin/sh\nexit 0\n", tmp_path) is True
+
+
+@pytest.mark.parametrize(
+    ("handlers", "runnable", "problem"),
+    [
+        pytest.param({"status": "enabled\n", "qemu-riscv64": GOOD}, True, None, id="runs"),
+        pytest.param(
+            {"status": "enabled\n", "qemu-riscv64": GOOD}, False, "emulator does not run", id="fails"
+        ),
+        pytest.param({"status": "enabled\n", "qemu-riscv64": GOOD}, None, None, id="not-tried"),
+        pytest.param({"status": "enabled\n"}, None, "no handler for riscv64", id="not-tried-and-no-handler"),
+        pytest.param(None, True, None, id="runs-in-a-container"),
+        pytest.param(None, False, "binfmt_misc is not mounted", id="not-mounted"),
+        pytest.param(None, None, "set TMPDIR", id="not-tried-in-a-container"),
+    ],
+)
+def test_what_could_not_be_tried_is_what_the_handlers_say(
+    handlers: Mapping[str, str] | None, problem: str | None, *, runnable: bool | None
+) -> None:
+    said = explain_emulation(handlers, runnable=runnable)
+    assert said is None if problem is None else problem in str(said)
 
 
 @pytest.mark.parametrize(
