@@ -29,7 +29,7 @@ check() {{
 _MOST_PACKAGES = 60
 _NEVER = re.compile(
     r"^(debhelper|dh-|dpkg|cdbs|quilt|devscripts|lintian|libgtest-dev|googletest|libgmock|check$|libcppunit|cppcheck|valgrind|doxygen"
-    r"|texlive|python3-sphinx|graphviz|default-jdk|openjdk|gcj|maven|ghc|mono-|qt6|llvm|clang|libclang|gcc-|g\+\+-|libstdc)"
+    r"|texlive|python3-sphinx|graphviz|default-jdk|openjdk|gcj|maven|ghc|mono-|llvm|clang|libclang|gcc-|g\+\+-|libstdc)"
 )
 
 

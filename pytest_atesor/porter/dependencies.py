@@ -131,6 +131,9 @@ def _header_places(name: str) -> Iterable[tuple[str, str]]:
 
 
 def _cmake_places(name: str) -> Iterable[tuple[str, str]]:
+    name, _, part = name.partition("::")
+    if part:
+        yield from _part_places(name, part)
     bare = name.removesuffix("Config").removesuffix("-config")
     known = next((files for name, files in CMAKE_MODULES.items() if name.lower() == bare.lower()), ())
     yield from ((one, "") for one in known)
@@ -143,6 +146,13 @@ def _cmake_places(name: str) -> Iterable[tuple[str, str]]:
     yield f"usr/lib/{_TRIPLET}/lib{low.removeprefix('lib')}.so", ""
     yield f"usr/include/{low}.h", ""
     yield f"usr/bin/{low}", ""
+
+
+def _part_places(whole: str, part: str) -> Iterable[tuple[str, str]]:
+    """Return where a component is: Qt6Svg of Qt6::Svg, the library boost_thread of Boost::thread."""
+    for one in dict.fromkeys((f"{whole}{part}", f"{whole[:1].upper()}{whole[1:]}{part}")):
+        yield f"/{one}Config.cmake", ""
+    yield from _library_places(f"{whole.lower()}_{part}")
 
 
 def _choose(

@@ -20,6 +20,7 @@ _CHECK = re.compile(
     r"^checking (?:for|whether) +(?P<what>[^\n]{1,120}?)\.\.\.(?: \(cached\))? *(?:no|not found|none)$",
     re.MULTILINE,
 )
+_LISTED = re.compile(r"(?<![\w.+<>=-])[A-Za-z](?:[\w.+-]*[\w+])?")
 _ERROR = re.compile(r"(?:^|configure: )(?:error|ERROR):", re.MULTILINE)
 
 
@@ -50,9 +51,7 @@ def diagnose(log: str, builder: str, rules: Iterable[Rule] = RULES) -> Iterator[
         matched = False
         for one in _compiled(rule.pattern).finditer(log):
             matched = True
-            name = next((value for value in one.groupdict().values() if value), "")
-            if name:
-                found[name] = None
+            found.update(dict.fromkeys(_caught(one)))
             if len(found) >= _MOST_NAMES:
                 break
         if matched:
@@ -100,6 +99,14 @@ def render(change: Tweak, names: tuple[str, ...]) -> Tweak:
         prepare=change.prepare,
         jobs=change.jobs,
     )
+
+
+def _caught(match: "re.Match[str]") -> tuple[str, ...]:
+    """Return the names in one match: what its first group caught, or each word of group ``each``."""
+    groups = {key: value for key, value in match.groupdict().items() if value}
+    whole = groups.pop("of", "")
+    names = _LISTED.findall(groups["each"]) if "each" in groups else list(groups.values())[:1]
+    return tuple(f"{whole}::{one}" if whole else one for one in names[:_MOST_NAMES])
 
 
 @lru_cache(maxsize=256)

@@ -31,11 +31,15 @@ class NeedKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """One missing thing. For WORDS, ``name`` is free text whose words are tried against the index."""
+    """One missing thing.
+
+    For WORDS, ``name`` is free text whose words are tried against the index; for CMAKE it may be
+    ``Package::component``.
+    """
 
     kind: NeedKind
     name: str
 
     def __str__(self) -> str:
-        """Return it as a person reads it."""
-        return f"{self.kind.value} {self.name}"
+        """Return it as a person reads it, in one line."""
+        return f"{self.kind.value} {' '.join(self.name.split())}"

@@ -52,6 +52,9 @@ class Rule:
     Of one log the first rule that helps is applied, and with it those later ones that are ``independent``: their
     sign does not follow from another failure.
 
+    What a group of the pattern catches is a name. A group ``each`` catches a list, of which every word is one; a group
+    ``of`` says what the names are parts of, and they become ``of::name``.
+
     ``pattern`` is searched in the attempt's output, line anchors meaning lines. ``builders`` of () means all.
     ``sample`` is an excerpt of a real log, ``expected`` what group ``name`` must be in its first match (""
     for none).

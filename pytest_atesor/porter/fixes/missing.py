@@ -23,6 +23,10 @@ _X_WINDOWS = (
 )
 """What programs with a window ask for one after the other, each with an attempt of its own."""
 
+_CMAKE_VARIABLE = (
+    r"(?:_[A-Za-z0-9_]+)?_(?:LIBRARY|LIBRARIES|LIB|INCLUDE_DIRS?|INCLUDE_PATH|EXECUTABLE|PROGRAM)"
+)
+
 RULES: tuple[Rule, ...] = (
     Rule(
         name="window-systems",
@@ -34,6 +38,25 @@ RULES: tuple[Rule, ...] = (
         sample="CMake Error at extern/glfw/src/CMakeLists.txt:211 (message):\n  RandR headers not found; install libxrandr development package\n",
         expected="RandR",
         builders=("cmake",),
+    ),
+    Rule(
+        name="libclang-of-another-machine",
+        pattern=(
+            r"the `libclang` shared library at (?P<name>\S+) could not be opened: (?P=name): cannot open shared object file"
+            r"|skipping incompatible \S*/libclang\S* when searching for -lclang"
+        ),
+        fix=Stop(
+            cause=Cause.UNSUPPORTED,
+            reason=(
+                "a build script loads libclang, and an accelerated sandbox has it for riscv64 only, where build scripts "
+                "are native programs (--atesor-no-acceleration)"
+            ),
+        ),
+        sample=(
+            '  Unable to find libclang: "the `libclang` shared library at /usr/lib/llvm-19/lib/libclang-19.so.1 could not be opened: '
+            '/usr/lib/llvm-19/lib/libclang-19.so.1: cannot open shared object file: No such file or directory"\n'
+        ),
+        expected="/usr/lib/llvm-19/lib/libclang-19.so.1",
     ),
     Rule(
         name="removed-header",
@@ -48,7 +71,10 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="missing-header",
-        pattern=r"(?:fatal )?error: ['\"]?(?P<name>[\w./+-]+\.(?:h|hh|hpp|hxx|H|h\+\+|inc|ipp))['\"]?(?:: No such file or directory| file not found)",
+        pattern=(
+            r"(?:fatal )?error: ['\"]?(?P<name>[\w./+-]+\.(?:h|hh|hpp|hxx|H|h\+\+|inc|ipp))['\"]?(?:: No such file or directory| file not found)"
+            r"|:\d+(?::\d+)?: fatal error: '?(?P<bare>(?:[\w+.-]+/)*[A-Za-z_][\w+-]*)'?(?:: No such file or directory| file not found)"
+        ),
         fix=Install(kind=NeedKind.HEADER),
         sample="client.c:5:10: fatal error: event2/event.h: No such file or directory\n    5 | #include <event2/event.h>\ncompilation terminated.\n",
         expected="event2/event.h",
@@ -82,6 +108,8 @@ RULES: tuple[Rule, ...] = (
         pattern=(
             r"(?:No package '|Package '|Package )(?P<name>[A-Za-z0-9][\w.+-]*)'?"
             r"(?:' found|, required by '[^'\n]*', not found| was not found in the pkg-config search path)"
+            r"|The system library `(?P<sys>[A-Za-z0-9][\w.+-]*)` required by crate"
+            r"|could not find system library '(?P<older>[A-Za-z0-9][\w.+-]*)' required by"
         ),
         fix=Install(kind=NeedKind.PKG_CONFIG),
         sample="configure: error: Package requirements (libevent >= 2.1) were not met:\n\nNo package 'libevent' found\n",
@@ -96,8 +124,24 @@ RULES: tuple[Rule, ...] = (
         expected="glib-2.0",
     ),
     Rule(
+        name="missing-meson-component",
+        pattern=(
+            r"Run-time dependency (?P<of>[Bb]oost|qt[56]) \((?:modules|missing): (?P<each>[\w, ]+)\) found: NO[^\n]*\n"
+            r"(?:[^\n]*\n){0,4}?[^\n]*ERROR: Dependency [\"'](?:boost|qt[56])[\"']"
+        ),
+        fix=Install(kind=NeedKind.CMAKE),
+        sample=(
+            "qmake6 found: YES (/usr/bin/qmake6) 6.9.0\nCould not find: Charts Qt6Charts in /usr/lib\n"
+            "Run-time dependency qt6 (modules: Charts, Core, Gui, Widgets) found: NO (tried pkgconfig and config-tool)\n\n"
+            '../meson.build:3:10: ERROR: Dependency "qt6" not found, tried pkgconfig and config-tool\n'
+        ),
+        expected="qt6::Charts",
+        builders=("meson",),
+        independent=True,
+    ),
+    Rule(
         name="missing-meson-dependency",
-        pattern=r"ERROR: (?:Dependency|Subproject|Dependency lookup for) [\"']?(?P<name>[\w.+-]+)[\"']?[^\n]*(?:not found|failed|required)",
+        pattern=r"ERROR: (?:Dependency lookup for|Dependency|Subproject) [\"']?(?P<name>[\w.+-]+)[\"']?[^\n]*(?:not found|failed|required)",
         fix=Install(kind=NeedKind.WORDS),
         sample='meson.build:20:7: ERROR: Dependency "libcurl" not found, tried pkgconfig and cmake\n',
         expected="libcurl",
@@ -129,15 +173,74 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="missing-python-module-meson",
-        pattern=r"missing modules: (?P<name>[\w.]+)",
+        pattern=r"missing modules: (?P<each>[\w., ]+)",
         fix=Install(kind=NeedKind.PYTHON),
         sample="meson.build:9:0: ERROR: python3 is missing modules: jinja2\n",
         expected="jinja2",
     ),
     Rule(
+        name="missing-qt-module",
+        pattern=r"/(?P<name>Qt\d\w+)Config\.cmake\"?\s+does\s+NOT\s+exist",
+        fix=Install(kind=NeedKind.CMAKE),
+        sample=(
+            "CMake Error at CMakeLists.txt:28 (find_package):\n  Found package configuration file:\n\n"
+            "    /usr/lib/riscv64-linux-gnu/cmake/Qt6/Qt6Config.cmake\n\n"
+            '  but it set Qt6_FOUND to FALSE so package "Qt6" is considered to be NOT\n  FOUND.  Reason given by package:\n\n'
+            '  Failed to find required Qt component "Svg".\n\n'
+            '  Expected Config file at\n  "/usr/lib/riscv64-linux-gnu/cmake/Qt6Svg/Qt6SvgConfig.cmake" does NOT\n  exist\n'
+        ),
+        expected="Qt6Svg",
+        builders=("cmake",),
+        independent=True,
+    ),
+    Rule(
+        name="missing-cmake-component",
+        pattern=(
+            r"CMake Error[^\n]*\n(?:\s+|-- )?Could NOT find (?P<of>\w+)\s+\(missing:\s+(?:\w*_[A-Z_]+\s+)*"
+            r"(?P<each>(?!\w*_[A-Z_]+\b)[A-Za-z]\w*(?:\s+(?!\w*_[A-Z_]+\b)[A-Za-z]\w*)*)\)"
+        ),
+        fix=Install(kind=NeedKind.CMAKE),
+        sample=(
+            "CMake Error at /usr/share/cmake-3.25/Modules/FindPackageHandleStandardArgs.cmake:230 (message):\n"
+            "  Could NOT find Boost (missing: Boost_INCLUDE_DIR filesystem program_options\n  system)\n"
+            "Call Stack (most recent call first):\n"
+        ),
+        expected="Boost::filesystem",
+        builders=("cmake",),
+        independent=True,
+    ),
+    Rule(
+        name="missing-cmake-target",
+        pattern=(
+            r"links\s+to:?\s+(?:target\s+\")?(?P<name>(?!PkgConfig::|Threads::)[A-Za-z]\w*::\w+)\"?\s+"
+            r"but\s+the\s+target\s+was\s+not\s+found"
+        ),
+        fix=Install(kind=NeedKind.CMAKE),
+        sample=(
+            'CMake Error at CMakeLists.txt:5 (target_link_libraries):\n  Target "a" links to:\n\n    Qt6::Svg\n\n'
+            "  but the target was not found.  Possible reasons include:\n"
+        ),
+        expected="Qt6::Svg",
+        builders=("cmake",),
+    ),
+    Rule(
+        name="missing-fortran",
+        pattern=r"No CMAKE_Fortran_COMPILER could be found",
+        fix=Install(kind=NeedKind.COMMAND, names=("gfortran",)),
+        sample="-- The Fortran compiler identification is unknown\nCMake Error at CMakeLists.txt:2 (project):\n  No CMAKE_Fortran_COMPILER could be found.\n",
+        builders=("cmake",),
+    ),
+    Rule(
+        name="missing-nasm",
+        pattern=r"No CMAKE_ASM_NASM_COMPILER could be found",
+        fix=Install(kind=NeedKind.COMMAND, names=("nasm",)),
+        sample="-- Didn't find assembler\nCMake Error at CMakeLists.txt:3 (enable_language):\n  No CMAKE_ASM_NASM_COMPILER could be found.\n",
+        builders=("cmake",),
+    ),
+    Rule(
         name="missing-cmake-package",
         pattern=(
-            r"(?:Could not find a package configuration file provided by \"|By not providing \"Find|"
+            r"(?:Could not find a package configuration file provided by\s+\"|By not providing \"Find|"
             r"CMake Error[^\n]*\n(?:\s+|-- )?Could NOT find )(?P<name>[A-Za-z0-9_+.-]+?)(?:\.cmake)?[\"\s]"
         ),
         fix=Install(kind=NeedKind.CMAKE),
@@ -148,8 +251,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="missing-cmake-variable",
         pattern=(
-            r"set to NOTFOUND\.\n(?:[^\n]*\n)?\s*(?P<name>[A-Za-z0-9]+)(?:_[A-Za-z0-9_]+)?_"
-            r"(?:LIBRARY|LIBRARIES|LIB|INCLUDE_DIRS?|INCLUDE_PATH|EXECUTABLE)\b"
+            rf"set to NOTFOUND\.\n(?:[^\n]*\n)?\s*(?:/[^\n]*/)?(?P<name>[A-Za-z0-9]+){_CMAKE_VARIABLE}\b"
+            rf"|^(?:/[^\n]*/)?(?P<more>[A-Za-z0-9]+){_CMAKE_VARIABLE}(?: \(ADVANCED\))?\n +(?:linked by target|used as include)"
         ),
         fix=Install(kind=NeedKind.CMAKE),
         sample=(
@@ -162,15 +265,22 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="missing-cmake-modules",
-        pattern=r"The following required packages were not found:\s+- (?P<name>[A-Za-z0-9][\w.+-]*)|None of the required '(?P<other>[A-Za-z0-9][\w.+-]*)",
+        pattern=(
+            r"The following required packages were not found:\s+(?P<each>(?:[ \t]*- [^\n]*(?:\n|$)){1,60})"
+            r"|None of the required '(?P<other>[A-Za-z0-9][\w.+-]*)"
+        ),
         fix=Install(kind=NeedKind.PKG_CONFIG),
         sample="CMake Error at /usr/share/cmake-3.31/Modules/FindPkgConfig.cmake:645 (message):\n  The following required packages were not found:\n\n   - libsodium>=1.0.4\n",
         expected="libsodium",
         builders=("cmake",),
+        independent=True,
     ),
     Rule(
         name="missing-cmake-library",
-        pattern=r"Could not find (?P<name>[A-Za-z0-9_]+?)(?:_LIBRAR(?:Y|IES)|_LIB|_INCLUDE_DIRS?|_PROGRAM|_EXECUTABLE)? using the following (?:names|files): (?:[\w.+-]+)",
+        pattern=(
+            r"Could\s+not\s+find\s+(?P<name>[A-Za-z0-9_]+?)(?:_LIBRAR(?:Y|IES)|_LIB|_INCLUDE_DIRS?|_PROGRAM|_EXECUTABLE)?(?=\s+using\s+the\s+following\s)"
+            r"|using\s+the\s+following\s+(?:names|files):\s+(?P<listed>[\w./+-]+(?:,\s+[\w./+-]+)*)"
+        ),
         fix=Install(kind=NeedKind.WORDS),
         sample="CMake Error at CMakeLists.txt:31 (find_library):\n  Could not find SODIUM_LIBRARY using the following names: sodium, libsodium\n",
         expected="SODIUM",
@@ -178,7 +288,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="missing-python-module",
-        pattern=r"(?:ModuleNotFoundError|ImportError): No module named '?(?P<name>[\w.]+)",
+        pattern=r"(?:ModuleNotFoundError|ImportError|\bpython[\d.]*): No module named '?(?P<name>[\w.]+)",
         fix=Install(kind=NeedKind.PYTHON),
         sample="Traceback (most recent call last):\n  File \"gen.py\", line 3, in <module>\nModuleNotFoundError: No module named 'yaml'\n",
         expected="yaml",
@@ -215,7 +325,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="missing-command",
         pattern=(
-            r"(?:^|: )(?:[\w./-]*sh: )?(?:line )?(?:\d+: )?(?P<name>[A-Za-z][\w.+-]*): (?:command not found|not found$)"
+            r"(?:^|: )(?:[\w./-]*sh: )?(?:line )?(?:\d+: )?(?P<name>[A-Za-z][\w.+-]*)(?<!-NOTFOUND): (?:command not found|not found$)"
             r"|^make(?:\[\d+\])?: (?P<make>[A-Za-z][\w.+-]*): No such file or directory"
             r"|env: ['‘](?P<env>[\w.+-]+)['’]: No such file"
             r"|WARNING: '(?P<missing>[\w.+-]+)' is missing on your system"
@@ -223,6 +333,62 @@ RULES: tuple[Rule, ...] = (
         fix=Install(kind=NeedKind.COMMAND),
         sample="/bin/sh: 1: gperf: not found\nmake: *** [Makefile:77: keywords.c] Error 127\n",
         expected="gperf",
+    ),
+    Rule(
+        name="missing-command-of-cmake",
+        pattern=r"(?:^|[ /])(?P<name>[A-Za-z]\w*?)(?:_(?:EXECUTABLE|PROGRAM|COMMAND|CMD|BIN|PATH|EXE|TOOL))?-NOTFOUND: (?:command )?not found",
+        fix=Install(kind=NeedKind.WORDS),
+        sample="/bin/sh: 1: XXD_EXECUTABLE-NOTFOUND: not found\ngmake[2]: *** [CMakeFiles/t.dir/build.make:73: a.h] Error 127\n",
+        expected="XXD",
+        builders=("cmake",),
+    ),
+    Rule(
+        name="missing-command-of-python",
+        pattern=(
+            r"child_exception_type\([^\n]*\n(?:[ \t~^]+\n)?"
+            r"FileNotFoundError: \[Errno 2\] No such file or directory: '(?P<name>[\w.+-]+)'"
+        ),
+        fix=Install(kind=NeedKind.COMMAND),
+        sample=(
+            '  File "/usr/lib/python3.13/subprocess.py", line 1950, in _execute_child\n'
+            "    raise child_exception_type(errno_num, err_msg, err_filename)\n"
+            "FileNotFoundError: [Errno 2] No such file or directory: 'gperf'\n"
+        ),
+        expected="gperf",
+        independent=True,
+    ),
+    Rule(
+        name="missing-protoc",
+        pattern=(
+            r"Could not find `(?P<name>[a-z][\w.+-]*)`(?:\. If `(?P=name)` is installed| installation and this build crate)"
+            r"|Failed to find the (?P<older>protoc) binary"
+        ),
+        fix=Install(kind=NeedKind.COMMAND),
+        sample=(
+            '  --- stderr\n  Error: Custom { kind: NotFound, error: "Could not find `protoc`. If `protoc` is installed, try setting '
+            'the `PROTOC` environment variable to the path of the `protoc` binary. To install it on Debian, run `apt-get install protobuf-compiler`." }\n'
+        ),
+        expected="protoc",
+        independent=True,
+    ),
+    Rule(
+        name="missing-protocol-file",
+        pattern=r"(?<![\w+/.-])(?P<name>[\w+-]+(?:/[\w+-]+)+\.proto): File not found\.",
+        fix=Install(kind=NeedKind.HEADER),
+        sample='google/protobuf/timestamp.proto: File not found.\nfoo.proto:3:1: Import "google/protobuf/timestamp.proto" was not found or had errors.\n',
+        expected="google/protobuf/timestamp.proto",
+        independent=True,
+    ),
+    Rule(
+        name="missing-libclang",
+        pattern=r"couldn\\*'t find any valid shared libraries matching: \[\\*'libclang",
+        fix=Install(kind=NeedKind.PACKAGE, names=("libclang-dev",)),
+        sample=(
+            "  --- stderr\n  thread 'main' panicked at /w/vendor/bindgen-0.69.4/lib.rs:622:31:\n"
+            "  Unable to find libclang: \"couldn't find any valid shared libraries matching: ['libclang.so', 'libclang-*.so', 'libclang.so.*', 'libclang-*.so.*'], "
+            'set the `LIBCLANG_PATH` environment variable to a path where one of these files can be found (invalid: [])"\n'
+        ),
+        independent=True,
     ),
     Rule(
         name="missing-command-of-build-script",
@@ -274,7 +440,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="missing-for-cmake",
-        pattern=r"CMake Error at [^\n]*\(message\):\s+(?P<name>[^\n]{3,300})",
+        pattern=r"CMake Error at [^\n]*\(message\):\s+(?P<name>[^\n]{3,300}(?:\n {2}(?=\S)[^\n]{1,200}){0,2})",
         fix=Install(kind=NeedKind.WORDS),
         sample="CMake Error at CMakeLists.txt:70 (message):\n  libsodium not found\n",
         expected="libsodium not found",

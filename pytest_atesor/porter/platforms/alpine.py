@@ -153,7 +153,7 @@ _OWNERS: Mapping[str, str] = {
     "zstd-dev": "zstd.h libzstd.pc libzstd.so",
 }
 
-_NAMES: Mapping[str, str] = {"libsimde-dev": "simde"}
+_NAMES: Mapping[str, str] = {"libclang-dev": "clang-dev", "libsimde-dev": "simde"}
 
 
 def _place(word: str) -> str:
