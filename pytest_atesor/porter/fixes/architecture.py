@@ -51,6 +51,7 @@ _ASSEMBLER = (
     r"|error: (?:impossible constraint|invalid 'asm'|unknown register name|unknown asm constraint)"
     r"|invalid register name for"
 )
+_FOREIGN_OBJECT = r"(?<![\w./+@-])(?P<name>[\w./+@-]+(?:\([\w.+@-]+\))?): (?:Relocations in generic ELF \(EM: (?!243\))\d+\)|error adding symbols: [Ff]ile in wrong format)"
 _REFUSED = r"(?:[Uu]nsupported|[Uu]nknown|[Nn]ot supported|[Nn]o support|[Uu]nrecognized)"
 _PROCESSOR = r"(?:[Aa]rch|ARCH|[Cc]pu|CPU|[Pp]latform|[Pp]rocessor|[Ee]ndian)"
 
@@ -59,7 +60,7 @@ RULES: tuple[Rule, ...] = (
         name="foreign-flags",
         pattern=(
             r"(?:unrecognized (?:command[- ]line option|argument in option)|bad value|unknown (?:cpu|architecture))"
-            r"[^\n]{0,20}(?P<name>-m[a-z0-9=.+-]+)|(?P<isa>'?-march=[^\s':]+'?: ISA string|for .-m(?:arch|tune|cpu)=)"
+            r"[^\n]{0,40}(?P<name>-m[a-z0-9=.+-]+)|(?P<cpu>-m(?:cpu|tune)=[\w.+-]+)['’]?: unknown CPU|(?P<isa>'?-march=[^\s':]+'?: ISA string|for .-m(?:arch|tune|cpu)=)"
         ),
         fix=Change(change=Tweak(compiler_drop=_FOREIGN_FLAGS)),
         sample="gcc: error: unrecognized command-line option '-msse4.2'\nmake: *** [Makefile:12: a.o] Error 1\n",
@@ -102,6 +103,34 @@ RULES: tuple[Rule, ...] = (
             reason="the code has assembly for another processor and no portable path was found",
         ),
         sample="bench.c:14:3: error: impossible constraint in 'asm'\n",
+    ),
+    Rule(
+        name="foreign-objects-off",
+        pattern=_FOREIGN_OBJECT,
+        fix=Change(change=_NO_ASSEMBLY),
+        sample="/usr/bin/ld: libcrypto/aesni-x86_64.o: Relocations in generic ELF (EM: 62)\n/usr/bin/ld: libcrypto/aesni-x86_64.o: error adding symbols: file in wrong format\n",
+        expected="libcrypto/aesni-x86_64.o",
+        builders=("autotools", "configure", "cmake"),
+    ),
+    Rule(
+        name="foreign-objects",
+        pattern=_FOREIGN_OBJECT,
+        fix=Stop(
+            cause=Cause.UNSUPPORTED,
+            reason="the build links {name}, which is made for another processor",
+        ),
+        sample="/usr/bin/ld: lib/linux64/libvendor.so: error adding symbols: file in wrong format\ncollect2: error: ld returned 1 exit status\n",
+        expected="lib/linux64/libvendor.so",
+    ),
+    Rule(
+        name="foreign-emulation",
+        pattern=r"unrecogni[sz]ed emulation mode: (?P<name>[\w-]+)",
+        fix=Stop(
+            cause=Cause.UNSUPPORTED,
+            reason="the build asks the linker for another processor's format ({name})",
+        ),
+        sample="ld: unrecognised emulation mode: elf_x86_64\nSupported emulations: elf64lriscv elf64briscv\nmake: *** [Makefile:31: kernel] Error 1\n",
+        expected="elf_x86_64",
     ),
     Rule(
         name="refused-architecture",

@@ -6,6 +6,34 @@ from pytest_atesor.porter.needs import NeedKind
 
 __all__ = ["RULES"]
 
+
+def _unnamed_header(header: str, names: str, sample: str, expected: str) -> Rule:
+    """Return the rule for a C++ header that GCC does not name when one of ``names`` is missing."""
+    return Rule(
+        name=f"header-{header}",
+        pattern=(
+            rf"error: (?:[‘'](?P<name>{names})[’'] (?:is not a member of [‘']std[’']|was not declared in this scope"
+            rf"|in namespace [‘']std[’'] does not name a (?:template )?type)|[‘']std::(?P<space>{names})[’'] has not been declared)"
+        ),
+        fix=Change(change=Tweak(cxx_add=(f"-include{header}",))),
+        sample=sample,
+        expected=expected,
+        independent=True,
+    )
+
+
+# What C++17 and C++14 brought; GCC knows by itself which standard most of their classes need.
+_CXX17 = (
+    r"\w+_v|(?:remove|add|decay|conditional|enable_if|make|underlying|common|invoke_result|aligned|tuple_element|void)\w*_t"
+    r"|optional|nullopt\w*|make_optional|variant|visit|get_if|holds_alternative|monostate|any|any_cast|\w*string_view"
+    r"|byte|filesystem|clamp|scoped_lock|shared_mutex|conjunction|disjunction|negation|bool_constant|invoke|apply|as_const"
+    r"|make_from_tuple|size|data|empty|gcd|lcm|from_chars|to_chars|launder|pmr|not_fn|reduce|transform_reduce"
+    r"|(?:in|ex)clusive_scan|for_each_n|sample|in_place\w*|make_unique|exchange|c?r?(?:begin|end)"
+)
+
+# One of the system; with one of the build itself -l alone would find nothing.
+_NOT_ON_COMMAND_LINE = r"(?<![\w.+-])/{1,2}(?:usr/)?lib(?:32|64)?/(?:[\w.+-]+/)*lib(?P<name>[\w.+-]+?)\.(?:so|a)[.\d]*: error adding symbols: DSO missing"
+
 RULES: tuple[Rule, ...] = (
     Rule(
         name="no-clang",
@@ -48,9 +76,101 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="fixed-width-integers",
-        pattern=r"error: [‘'](?:std::)?u?int(?:8|16|32|64|ptr|max)_t[’'] (?:does not name a type|was not declared|has not been declared)",
+        pattern=(
+            r"error: [‘'](?:std::)?u?int(?:_(?:fast|least))?(?:8|16|32|64|ptr|max)_t[’'] (?:does not name a type|was not declared"
+            r"|has not been declared|is not a member of [‘']std|in namespace [‘']std[’'] does not name a type)"
+        ),
         fix=Change(change=Tweak(cxx_add=("-includecstdint",))),
-        sample="src/dictionary.h:39:3: error: ‘uint8_t’ was not declared in this scope\n",
+        sample="tt_metal/api/tt-metalium/env_lib.hpp:30:49: error: ‘uint32_t’ is not a member of ‘std’; did you mean ‘wint_t’?\n",
+        independent=True,
+    ),
+    _unnamed_header(
+        "algorithm",
+        (
+            r"(?:stable_|partial_|is_)?sort|nth_element|(?:adjacent_)?find|find_(?:if(?:_not)?|end|first_of)|(?:any|all|none)_of"
+            r"|for_each|count(?:_if)?|transform|(?:remove|replace)(?:_copy)?(?:_if)?|copy_(?:if|n|backward)|(?:min|max|minmax)_element"
+            r"|minmax|reverse(?:_copy)?|unique(?:_copy)?|clamp|shuffle|random_shuffle|rotate|(?:lower|upper)_bound|equal_range"
+            r"|binary_search|(?:inplace_)?merge|includes|set_(?:union|intersection|difference|symmetric_difference)|fill_n"
+            r"|generate(?:_n)?|(?:stable_)?partition|partition_point|mismatch|search(?:_n)?|(?:next|prev|is)_permutation"
+            r"|(?:make|push|pop|sort|is)_heap|lexicographical_compare|is_partitioned|is_sorted_until"
+        ),
+        sample=(
+            "src/tune.cpp:211:8: error: 'sort' is not a member of 'std'; did you mean 'sqrt'?\n"
+            "  211 |   std::sort(results.begin(), results.end());\n      |        ^~~~\n      |        sqrt\n"
+        ),
+        expected="sort",
+    ),
+    _unnamed_header(
+        "numeric",
+        r"accumulate|iota|inner_product|partial_sum|adjacent_difference|gcd|lcm|reduce|transform_reduce|(?:in|ex)clusive_scan",
+        sample="src/stats.cc:41:15: error: ‘accumulate’ is not a member of ‘std’\n",
+        expected="accumulate",
+    ),
+    _unnamed_header(
+        "limits",
+        r"numeric_limits",
+        sample="src/util.cpp:12:34: error: ‘numeric_limits’ is not a member of ‘std’\n",
+        expected="numeric_limits",
+    ),
+    _unnamed_header(
+        "cstring",
+        r"mem(?:cpy|move|set|cmp|chr)|str(?:len|n?cmp|n?cpy|n?cat|r?chr|str|tok|error|c?spn|pbrk|coll)",
+        sample="src/buffer.cpp:30:10: error: ‘memcpy’ is not a member of ‘std’; did you mean ‘wmemcpy’?\n",
+        expected="memcpy",
+    ),
+    _unnamed_header(
+        "cstdlib",
+        r"exit|abort|atexit|getenv|malloc|calloc|realloc|free|strto(?:u?ll?|[dfl]|ld)|ato[ifl]|s?rand|qsort|bsearch|system|abs",
+        sample="src/main.cpp:8:8: error: ‘exit’ is not a member of ‘std’\n",
+        expected="exit",
+    ),
+    _unnamed_header(
+        "cmath",
+        r"isnan|isinf|isfinite|signbit|sqrt|pow|floor|ceil|l?l?round|trunc|fabs|fmod|exp|log|log2|log10|a?sin|a?cos|a?tan|atan2|hypot",
+        sample="src/geometry.cpp:57:14: error: ‘isnan’ is not a member of ‘std’\n",
+        expected="isnan",
+    ),
+    _unnamed_header(
+        "chrono",
+        r"chrono",
+        sample="src/timer.h:9:10: error: ‘std::chrono’ has not been declared\n",
+        expected="chrono",
+    ),
+    _unnamed_header(
+        "thread",
+        r"this_thread",
+        sample="src/worker.cpp:77:10: error: ‘std::this_thread’ has not been declared\n",
+        expected="this_thread",
+    ),
+    _unnamed_header(
+        "ctime",
+        r"time|time_t|clock|clock_t|gmtime|localtime|mktime|strftime|difftime|asctime|ctime",
+        sample="src/log.cpp:15:25: error: ‘time’ is not a member of ‘std’\n",
+        expected="time",
+    ),
+    _unnamed_header(
+        "cctype",
+        r"is(?:alpha|alnum|digit|xdigit|space|upper|lower|punct|print|cntrl|graph|blank)|to(?:upper|lower)",
+        sample="src/parse.cpp:33:14: error: ‘isspace’ is not a member of ‘std’\n",
+        expected="isspace",
+    ),
+    _unnamed_header(
+        "cstdio",
+        r"v?f?printf|v?snprintf|v?sprintf|s?f?scanf|FILE|fopen|fclose|fread|fwrite|fflush|fseek|ftell|fgets|fputs|puts|putchar|perror|rename",
+        sample="src/report.cpp:20:10: error: ‘printf’ is not a member of ‘std’\n",
+        expected="printf",
+    ),
+    _unnamed_header(
+        "random",
+        r"random_device|mt19937(?:_64)?|default_random_engine|(?:uniform_(?:int|real)|normal|bernoulli|discrete|poisson)_distribution",
+        sample="src/shuffle.cpp:11:10: error: ‘mt19937’ is not a member of ‘std’\n",
+        expected="mt19937",
+    ),
+    _unnamed_header(
+        "regex",
+        r"w?regex|regex_(?:match|search|replace|error)|[cs]match",
+        sample="src/filter.cpp:19:10: error: ‘regex’ is not a member of ‘std’\n",
+        expected="regex",
     ),
     Rule(
         name="permissive-c",
@@ -90,7 +210,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="newer-cxx",
         pattern=(
-            r"error: [‘'](?P<name>\w+)[’'] is not a member of [‘']std[’']; did you mean"
+            rf"error: [‘'](?:std::)?(?P<name>{_CXX17})[’'] (?:is not a member of [‘']std[’']|in namespace [‘']std[’'] does not name|has not been declared)"
             r"|requires compiler and library support for the ISO C\+\+ ?(?:20)?1[147]|C\+\+ versions less than C\+\+1[47]"
             r"|error: [^\n]*only available with [‘']?-std=c\+\+1[147]|is only available from C\+\+1[147] onwards"
         ),
@@ -110,6 +230,22 @@ RULES: tuple[Rule, ...] = (
             "span.cc:4:12: note: ‘std::span’ is only available from C++20 onwards\n"
         ),
         expected="20",
+    ),
+    Rule(
+        name="older-cxx",
+        pattern=r"error: ISO C\+\+17 does not allow|error: reference to [‘'](?P<name>byte|data|size|empty|any|apply|gcd|lcm|clamp|invoke)[’'] is ambiguous",
+        fix=Change(change=Tweak(cxx_add=("-std=gnu++14",))),
+        sample="src/Exception.h:31:24: error: ISO C++17 does not allow dynamic exception specifications\n",
+    ),
+    Rule(
+        name="permissive-cxx",
+        pattern=r"error: [^\n]*\[-(?P<name>fpermissive|Wnarrowing|Wchanges-meaning|Wtemplate-body)\]",
+        fix=Change(change=Tweak(cxx_add=("-fpermissive", "-Wno-template-body"))),
+        sample=(
+            "src/table.cpp:3:11: error: narrowing conversion of ‘-1’ from ‘int’ to ‘char’ [-Wnarrowing]\n"
+            "make: *** [Makefile:14: src/table.o] Error 1\n"
+        ),
+        expected="Wnarrowing",
     ),
     Rule(
         name="common-symbols",
@@ -149,8 +285,16 @@ RULES: tuple[Rule, ...] = (
         expected="R_RISCV_HI20",
     ),
     Rule(
+        name="library-of-system-to-link",  # which may be here for running alone
+        pattern=_NOT_ON_COMMAND_LINE,
+        fix=Install(kind=NeedKind.LIBRARY),
+        sample="/usr/bin/ld: /usr/lib/riscv64-linux-gnu/libX11.so.6: error adding symbols: DSO missing from command line\n",
+        expected="X11",
+        independent=True,
+    ),
+    Rule(
         name="library-of-system",
-        pattern=r"/lib(?P<name>m|pthread|dl|rt|tinfo|util|resolv|crypt|z|stdc\+\+)\.(?:so|a)[.\d]*: error adding symbols: DSO missing",
+        pattern=_NOT_ON_COMMAND_LINE,
         fix=Change(change=Tweak(compiler_add=("-l{name}",))),
         sample="/usr/bin/ld: /lib/riscv64-linux-gnu/libm.so.6: error adding symbols: DSO missing from command line\n",
         expected="m",

@@ -110,9 +110,25 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="cmake-policy",
         pattern=r"Compatibility with CMake < [\d.]+ has been removed|cmake_minimum_required.*or older",
-        fix=Change(change=Tweak(cmake_args=("-DCMAKE_POLICY_VERSION_MINIMUM=3.5",))),
+        # The variable also reaches what the project itself configures.
+        fix=Change(
+            change=Tweak(
+                cmake_args=("-DCMAKE_POLICY_VERSION_MINIMUM=3.5",),
+                environment=(("CMAKE_POLICY_VERSION_MINIMUM", "3.5"),),
+            )
+        ),
         sample="CMake Error at CMakeLists.txt:1 (cmake_minimum_required):\n  Compatibility with CMake < 3.5 has been removed from CMake.\n",
-        builders=("cmake",),
+    ),
+    Rule(
+        name="cmake-compiler",
+        pattern=r"The CMAKE_\w+_COMPILER:\s+(?:/usr/bin/)?(?P<name>[A-Za-z][\w.+-]*)\s+is not a full path",
+        fix=Install(kind=NeedKind.COMMAND),
+        sample=(
+            "CMake Error at CMakeLists.txt:7 (project):\n  The CMAKE_CXX_COMPILER:\n\n    clang++\n\n"
+            "  is not a full path and was not found in the PATH.\n"
+        ),
+        expected="clang++",
+        independent=True,
     ),
     Rule(
         name="cmake-too-old",
@@ -186,8 +202,25 @@ RULES: tuple[Rule, ...] = (
         builders=("make", "cmake", "autotools", "configure", "meson"),
     ),
     Rule(
+        name="cmake-directory-left-out",
+        pattern=r"The source directory\s+(?:/workspace/build/[^\s/]+/)?(?P<name>(?![^\n]*/_deps/)\S[^\n]*?)\s+does not contain a CMakeLists\.txt file",
+        fix=Stop(
+            cause=Cause.SOURCE,
+            reason="the source tree lacks {name}, which the build enters (a submodule, or left out of the archive)",
+        ),
+        sample=(
+            "CMake Error at CMakeLists.txt:43 (add_subdirectory):\n  The source directory\n\n"
+            "    /workspace/build/OpenixCard/lib/inicpp\n\n  does not contain a CMakeLists.txt file.\n"
+        ),
+        expected="lib/inicpp",
+    ),
+    Rule(
         name="container-engine",
-        pattern=r"(?:^|: )(?P<name>docker|podman): (?:command not found|not found$)|Cannot connect to the Docker daemon",
+        # Where a command only asks for it, the build goes on: what ended it is make's business.
+        pattern=(
+            r"(?:^|: )(?P<name>docker|podman|docker-compose): (?:[Cc]ommand not found|not found|No such file or directory)\n"
+            r"make(?:\[\d+\])?: \*\*\* \[[^\n]*\] Error 127$|Cannot connect to the Docker daemon"
+        ),
         fix=Stop(
             cause=Cause.UNSUPPORTED, reason="the build runs {name}, and a sandbox has no container engine"
         ),

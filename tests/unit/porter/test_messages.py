@@ -1,0 +1,140 @@
+"""Which rules answer a message, and which do not, whatever quotes the compiler's language has."""
+
+import re
+
+import pytest
+
+from pytest_atesor.porter.diagnose import diagnose
+
+
+def _curly(log: str) -> str:
+    return re.sub(r"'([^'\n]*)'", "\u2018\\1\u2019", log)
+
+
+@pytest.mark.parametrize(
+    ("builder", "log", "answers"),
+    [
+        pytest.param(
+            "make",
+            "a.cc:2:34: error: 'sort' is not a member of 'std'\n",
+            ["header-algorithm"],
+            id="algorithm",
+        ),
+        pytest.param(
+            "make",
+            "a.cc:2:34: error: 'sort' is not a member of 'std'; did you mean 'qsort'?\n",
+            ["header-algorithm"],
+            id="algorithm-with-a-guess",
+        ),
+        pytest.param(
+            "make",
+            "a.cc:2:44: error: 'min_element' was not declared in this scope\n",
+            ["header-algorithm"],
+            id="algorithm-with-using-namespace",
+        ),
+        pytest.param(
+            "make",
+            "a.cc:3:44: error: 'numeric_limits' in namespace 'std' does not name a template type\n",
+            ["header-limits"],
+            id="limits-in-a-declaration",
+        ),
+        pytest.param(
+            "make",
+            "a.cc:3:6: error: 'uint8_t' in namespace 'std' does not name a type\n",
+            ["fixed-width-integers"],
+            id="integers-in-a-declaration",
+        ),
+        pytest.param(
+            "make",
+            "a.cc:7:6: error: 'function' is not a member of 'std'\n"
+            "a.cc:7:6: note: 'std::function' is defined "
+            "in header '<functional>'; this is probably fixable by adding '#include <functional>'\n",
+            ["standard-cxx-header"],
+            id="functional",
+        ),
+        pytest.param(
+            "make",
+            "a.cc:7:6: error: 'unheard_of' is not a member of 'std'; did you mean 'void_t'?\n",
+            [],
+            id="no-name-of-the-library",
+        ),
+        pytest.param(
+            "make",
+            "a.cc:2:161: error: 'remove_cv_t' is not a member of 'std'; did you mean 'remove_cv'?\n",
+            ["newer-cxx"],
+            id="newer-standard",
+        ),
+        pytest.param(
+            "make",
+            "a.cc:2:89: error: 'clamp' is not a member of 'std'\n",
+            ["header-algorithm", "newer-cxx"],
+            id="header-before-newer-standard",
+        ),
+        pytest.param(
+            "make",
+            "<stdin>:3:50: error: reference to 'byte' is ambiguous\n",
+            ["older-cxx"],
+            id="own-byte",
+        ),
+        pytest.param("make", "cc1: error: '-mcpu=native': unknown CPU\n", ["foreign-flags"], id="cpu"),
+        pytest.param(
+            "make",
+            "cc1: error: unknown cpu 'skylake-avx512' for '-mtune'\n",
+            ["foreign-flags"],
+            id="tuning",
+        ),
+        pytest.param(
+            "make",
+            "/usr/bin/ld: /usr/lib/gcc/riscv64-linux-gnu/14/../../../riscv64-linux-gnu/libstdc++.so.6: "
+            "error adding symbols: DSO missing from command line\n",
+            ["library-of-system-to-link", "library-of-system"],
+            id="library-through-the-compilers-directory",
+        ),
+        pytest.param(
+            "make",
+            "/usr/bin/ld: /workspace/build/x/src/.libs/libx.so.1: error adding symbols: DSO missing from "
+            "command line\n",
+            [],
+            id="library-of-the-build-itself",
+        ),
+        pytest.param(
+            "make",
+            "/bin/sh: 1: docker: not found\ncc -c a.c\n"
+            "a.c:1:10: fatal error: foo/bar.h: No such file or directory\n"
+            "compilation terminated.\nmake: *** [Makefile:5: a.o] Error 1\n",
+            ["missing-header", "missing-command", "parallel-make"],
+            id="docker-was-only-asked-for",
+        ),
+        pytest.param(
+            "make",
+            "docker build -t x .\nmake: docker: No such file or directory\n"
+            "make: *** [Makefile:6: image] Error 127\n",
+            ["container-engine", "missing-command", "parallel-make"],
+            id="docker-is-run",
+        ),
+        pytest.param(
+            "cmake",
+            "CMake Error at CMakeLists.txt:31 (project):\n  The CMAKE_CXX_COMPILER:\n\n"
+            "    /usr/bin/clang++\n\n"
+            "  is not a full path to an existing compiler tool.\n",
+            ["cmake-compiler"],
+            id="compiler-by-path",
+        ),
+        pytest.param(
+            "cargo",
+            "error: the crates were not downloaded within 600 s\n",
+            ["cargo-distribution-crates"],
+            id="slow-registry",
+        ),
+        pytest.param(
+            "make",
+            "/usr/bin/ld: x.o: Relocations in generic ELF (EM: 62)\n/usr/bin/ld: x.o: error adding symbols: "
+            "file in wrong format\n",
+            ["foreign-objects"],
+            id="object-for-another-processor",
+        ),
+    ],
+)
+def test_a_message_is_answered_by_these_rules_alone(builder: str, log: str, answers: list[str]) -> None:
+    for text in (log, _curly(log)):
+        assert [one.rule.name for one in diagnose(text, builder)] == answers
