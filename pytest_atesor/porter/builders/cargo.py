@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_atesor.porter.builders.interface import Builder, BuildOptions, Candidate, Project, Step, Suite
-from pytest_atesor.porter.builders.shared import depth_penalty, places
+from pytest_atesor.porter.builders.shared import depth_penalty, limit_download, places
 from pytest_atesor.porter.inside import read_program
 from pytest_atesor.porter.needs import Need, NeedKind
 from pytest_atesor.porter.tree import Tree
@@ -51,7 +51,8 @@ class CargoProject(Project):
         return (
             Step(
                 name="download",
-                script=f"CARGO_NET_RETRY=1 timeout {_DOWNLOAD_SECONDS} cargo fetch",
+                script="export CARGO_NET_RETRY=1\n"
+                + limit_download("cargo fetch", _DOWNLOAD_SECONDS, "crates"),
                 network=True,
                 is_attempt=False,
             ),

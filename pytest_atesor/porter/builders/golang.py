@@ -18,7 +18,7 @@ from pytest_atesor.porter.builders.interface import (
     Step,
     Suite,
 )
-from pytest_atesor.porter.builders.shared import depth_penalty, places, quote
+from pytest_atesor.porter.builders.shared import depth_penalty, limit_download, places, quote
 from pytest_atesor.porter.dependency_tables import GO_MODULES
 from pytest_atesor.porter.tree import Tree
 
@@ -94,7 +94,8 @@ class GoProject(Project):
             return self._gopath_steps(options)
         steps = []
         if self.requires and not self._uses_vendor(options):
-            script = f"{_lower_directive(options, self.members)}timeout {_DOWNLOAD_SECONDS} go mod download"
+            download = limit_download("go mod download", _DOWNLOAD_SECONDS, "modules")
+            script = f"{_lower_directive(options, self.members)}{download}"
             steps.append(Step(name="download", script=script, network=True, is_attempt=False))
         return (*steps, Step(name="build", script=self._enter(options) + _FIND_MAINS + _BUILD_MAINS))
 

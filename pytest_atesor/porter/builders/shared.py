@@ -9,6 +9,7 @@ from pytest_atesor.porter.tree import Tree
 __all__ = [
     "BSD_MAKE",
     "depth_penalty",
+    "limit_download",
     "make_program",
     "make_suites",
     "places",
@@ -86,6 +87,16 @@ def staged_install(command: str) -> Step:
         script=f"timeout {_INSTALL_SECONDS} {command.replace('STAGE', STAGE)}",
         required=False,
     )
+
+
+def limit_download(command: str, limit_s: int, what: str) -> str:
+    """Return the script of a download that ends after ``limit_s`` seconds and then says so.
+
+    ``timeout`` itself ends without a word; ``what`` names in the plural what was to come.
+    """
+    late = f"echo 'error: the {what} were not downloaded within {limit_s} s'"
+    # busybox's has the code of the signal
+    return f"timeout {limit_s} {command} || {{ code=$?; case $code in 124|143) {late};; esac; exit $code; }}"
 
 
 def make_program(options: BuildOptions) -> str:

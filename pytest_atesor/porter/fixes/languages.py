@@ -40,6 +40,7 @@ RULES: tuple[Rule, ...] = (
             r"go: (?P<name>[\w./~-]+)@[^\n]*(?:dial tcp|no such host|connection refused|i/o timeout|unrecognized import"
             r"|TLS handshake|network is unreachable|Forbidden|Bad Gateway|proxyconnect)"
             r"|module lookup disabled by GOPROXY=off|Get \"https?://[^\"]+\": (?:dial|proxyconnect)"
+            r"|^error: the modules were not downloaded within \d+ s"
         ),
         fix=Change(change=Tweak(prepare=(GOPATH_MODE,))),
         sample='go: github.com/fatih/color@v1.15.0: Get "https://proxy.example.org/github.com/fatih/color/@v/v1.15.0.mod": dial tcp: lookup proxy.example.org: no such host\n',
@@ -55,6 +56,28 @@ RULES: tuple[Rule, ...] = (
         builders=("go",),
     ),
     Rule(
+        name="go-linkname",
+        pattern=r"^link: (?P<name>[\w./~-]+): invalid reference to [\w./]+",
+        fix=Change(change=Tweak(environment=(("GOFLAGS", "-ldflags=-checklinkname=0"),))),
+        sample="# github.com/bettercap/bettercap\nlink: golang.org/x/net/internal/socket: invalid reference to syscall.recvmsg\n",
+        expected="golang.org/x/net/internal/socket",
+        builders=("go",),
+    ),
+    Rule(
+        name="go-left-out",
+        pattern=r"(?:^|: )build constraints exclude all Go files in (?P<name>\S+)",
+        fix=Stop(
+            cause=Cause.UNSUPPORTED,
+            reason="the Go package in {name} has no file for this processor and system",
+        ),
+        sample=(
+            "package volcano.sh/volcano/cmd/agent\n\timports volcano.sh/volcano/pkg/agent/events/handlers/cpuqos: "
+            "build constraints exclude all Go files in /w/volcano/pkg/agent/events/handlers/cpuqos\n"
+        ),
+        expected="/w/volcano/pkg/agent/events/handlers/cpuqos",
+        builders=("go",),
+    ),
+    Rule(
         name="cargo-lock",
         pattern=r"lock file version .?\d+.? (?:was found, but this version|requires)|failed to parse lock file",
         fix=Change(change=Tweak(prepare=("cargo-lock",))),
@@ -66,6 +89,7 @@ RULES: tuple[Rule, ...] = (
         pattern=(
             r"failed to (?:download from|get|fetch|query|update)[^\n]*(?:crates|registry|index|`[^`]+` as a dependency)"
             r"|[Cc]ould(?:n't| not) resolve host(?:name)?[^\n]*|download of config\.json failed|spurious network error"
+            r"|^error: the crates were not downloaded within \d+ s"
         ),
         fix=Install(kind=NeedKind.CRATE, change=Tweak(prepare=(DISTRIBUTION_CRATES,))),
         sample="    Updating the index\nwarning: spurious network error (1 tries remaining): [6] Could not resolve hostname (Could not resolve host: index.example.org)\nerror: failed to get `anyhow` as a dependency of package `hexyl v0.16.0 (/w)`\n",
@@ -92,6 +116,39 @@ RULES: tuple[Rule, ...] = (
         fix=Change(change=Tweak(prepare=(IGNORE_RUST_VERSION,))),
         sample="error: rustc 1.85.0 is not supported by the following package:\n  hexyl@0.16.0 requires rustc 1.88\n",
         expected="1.88",
+        builders=("cargo",),
+    ),
+    Rule(
+        name="rust-ring",
+        pattern=r"failed to run custom build command for `ring v(?P<name>0\.(?:\d|1[0-6])\.[\w.-]+)`",
+        fix=Stop(
+            cause=Cause.UNSUPPORTED,
+            reason="the project uses the crate ring {name}, which knows no riscv64; ring does from 0.17 on",
+        ),
+        sample=(
+            "error: failed to run custom build command for `ring v0.16.20`\n\nCaused by:\n  process didn't exit successfully: "
+            "`/w/target/release/build/ring-9d467882da7afec8/build-script-build` (exit status: 101)\n  --- stderr\n"
+            "  thread 'main' panicked at /w/registry/src/index.crates.io-6f17d22bba15001f/ring-0.16.20/build.rs:358:10:\n"
+            "  called `Option::unwrap()` on a `None` value\n"
+        ),
+        expected="0.16.20",
+        builders=("cargo",),
+    ),
+    Rule(
+        name="cargo-newer-crates",
+        pattern=r"^error(?:\[E\d+\])?: [^\n]*\n +--> /[^\n]*/registry/src/[^/\n]+/(?P<name>[\w.+-]+)/",
+        fix=Change(
+            change=Tweak(
+                prepare=("cargo-lock",),
+                environment=(("CARGO_RESOLVER_INCOMPATIBLE_RUST_VERSIONS", "fallback"),),
+            )
+        ),
+        sample=(
+            "error[E0282]: type annotations needed for `Box<_>`\n"
+            "  --> /w/.cargo/registry/src/index.crates.io-6f17d22bba15001f/time-0.3.34/src/format_description/parse/mod.rs:83:9\n"
+            "   |\n83 |     let items = format_items\n"
+        ),
+        expected="time-0.3.34",
         builders=("cargo",),
     ),
     Rule(

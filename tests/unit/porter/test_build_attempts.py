@@ -205,11 +205,21 @@ _GO = Candidate(
 )
 
 
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        pytest.param(
+            1,
+            b'go: a.org/b@v1.0.0: Get "https://p.org/x.mod": dial tcp: lookup p.org: no such host\n',
+            id="no-proxy",
+        ),
+        pytest.param(124, b"error: the modules were not downloaded within 600 s\n", id="too-slow"),
+    ],
+)
 def test_what_fails_before_anything_is_built_costs_no_attempt(
-    run: Callable[..., tuple[Built, FakeSandbox]],
+    run: Callable[..., tuple[Built, FakeSandbox]], code: int, said: bytes
 ) -> None:
-    offline = b'go: a.org/b@v1.0.0: Get "https://p.org/x.mod": dial tcp: lookup p.org: no such host\n'
-    built, sandbox = run([(r"go mod download", [(1, offline)])], (_GO,), most=1)
+    built, sandbox = run([(r"go mod download", [(code, said)])], (_GO,), most=1)
     assert built.outcome.verdict is Verdict.VERIFIED
     assert built.options.fixes == ("go-distribution-packages",)
     assert len(sandbox.scripts("go build")) == 1

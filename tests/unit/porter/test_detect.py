@@ -1,4 +1,5 @@
 import json
+import subprocess
 from collections.abc import Callable, Mapping
 
 import pytest
@@ -8,7 +9,7 @@ from pytest_atesor.porter.builders.cmake import OFFLINE, PRESET
 from pytest_atesor.porter.builders.interface import BuildOptions, Tweak
 from pytest_atesor.porter.builders.make import choose_target
 from pytest_atesor.porter.builders.meson import SUBPROJECTS
-from pytest_atesor.porter.builders.shared import BSD_MAKE
+from pytest_atesor.porter.builders.shared import BSD_MAKE, limit_download
 from pytest_atesor.porter.detect import detect, explain_unknown
 from pytest_atesor.porter.tree import Tree
 
@@ -274,6 +275,22 @@ def test_subprojects_are_downloaded_before_the_build_when_a_fix_asks_for_it(
     assert ["meson subprojects download" in one for one in online] == ([True] if downloads else [])
     assert candidate.project.heeds(SUBPROJECTS) is downloads
     assert not any(one.network for one in candidate.project.plan(BuildOptions(jobs=1)))
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "said"),
+    [
+        pytest.param("true", 0, "", id="in-time"),
+        pytest.param("sh -c 'echo error: no route; exit 3'", 3, "error: no route\n", id="fails"),
+        pytest.param(
+            "sleep 600", 124, "error: the crates were not downloaded within 1 s\n", id="takes-too-long"
+        ),
+    ],
+)
+def test_a_download_that_takes_too_long_says_so(command: str, code: int, said: str) -> None:
+    script = limit_download(command, 1 if code == 124 else 600, "crates")
+    done = subprocess.run(["/bin/sh", "-eu", "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (code, said)
 
 
 def test_options_of_meson_for_tests_and_documentation_are_turned_off(make_tree: MakeTree) -> None:
