@@ -18,9 +18,62 @@ from pytest_atesor.porter.reason import find_reason
             id="configure",
         ),
         pytest.param(
-            "CMake Error at CMakeLists.txt:5 (message):\n  libfoo is required\n\n\n-- Configuring\n",
+            "CMake Error at CMakeLists.txt:5 (message):\n  libfoo is required\n\n\n  Install it\n"
+            "-- Configuring\n",
             "libfoo is required",
             id="cmake",
+        ),
+        pytest.param(
+            "CMake Error at CMakeLists.txt:3 (add_subdirectory):\n  The source directory\n\n"
+            "    /w/x/lib/nope\n\n"
+            "  does not contain a CMakeLists.txt file.\n\n\nCMake Error at CMakeLists.txt:4 (x):\n  Other\n",
+            "The source directory /w/x/lib/nope does not contain a CMakeLists.txt file.",
+            id="cmake-name-set-apart",
+        ),
+        pytest.param(
+            "CMake Error at CMakeLists.txt:5 (find_package):\n  Could not find a package configuration file "
+            'provided by "Foo" (requested\n  version 3) with any of the following names:\n\n'
+            "    FooConfig.cmake\n"
+            "    foo-config.cmake\n\n"
+            '  Add the installation prefix of "Foo" to CMAKE_PREFIX_PATH or set "Foo_DIR"\n',
+            'Could not find a package configuration file provided by "Foo" (requested version 3) with any '
+            "of the "
+            "following names: FooConfig.cmake foo-config.cmake",
+            id="cmake-list",
+        ),
+        pytest.param(
+            "CMake Error at CMakeLists.txt:4 (find_package):\n  Found package configuration file:\n\n"
+            "    /w/p/BarConfig.cmake\n\n"
+            '  but it set Bar_FOUND to FALSE so package "Bar" is considered to be NOT\n'
+            "  FOUND.  Reason given by package:\n\n  The component baz is missing\n\n\n\n"
+            "-- Configuring incomplete\n",
+            "Found package configuration file: /w/p/BarConfig.cmake but it set Bar_FOUND to FALSE so "
+            'package "Bar" '
+            "is considered to be NOT FOUND. Reason given by package: The component baz is missing",
+            id="cmake-reason-of-a-package",
+        ),
+        pytest.param(
+            "CMake Error at CMakeLists.txt:7 (project):\n  The CMAKE_CXX_COMPILER:\n\n    clang++\n\n"
+            "  is not a "
+            "full path and was not found in the PATH.\n\n  Tell CMake where to find the compiler\n",
+            "The CMAKE_CXX_COMPILER: clang++ is not a full path and was not found in the PATH.",
+            id="cmake-compiler",
+        ),
+        pytest.param(
+            "CMake Error in CMakeLists.txt:\n  The source directory\n\n    /w/libfixmath\n\n"
+            "  does not contain a "
+            "CMakeLists.txt file.\n",
+            "The source directory /w/libfixmath does not contain a CMakeLists.txt file.",
+            id="cmake-without-a-line",
+        ),
+        pytest.param(
+            "CMake Error at CMakeLists.txt:4 (message):\n  "
+            + "very " * 15
+            + "\n  "
+            + "long\n  word " * 40
+            + "\n",
+            "very " * 15 + "long word " * 16 + "long…",
+            id="cmake-bounded",
         ),
         pytest.param(
             'meson.build:3:0: ERROR: Dependency "x" not found\n\nA full log can be found at x\n',
