@@ -25,6 +25,10 @@ usr/lib/riscv64-linux-gnu/pkgconfig/zlib.pc\tlibdevel/zlib1g-dev
 usr/share/pkgconfig/xproto.pc\tx11/x11proto-dev
 usr/lib/riscv64-linux-gnu/cmake/fmt/fmt-config.cmake\tlibdevel/libfmt-dev
 usr/bin/bison\tdevel/bison
+usr/bin/python\tpython/python-is-python3
+usr/bin/python3\tpython/python3-minimal
+usr/bin/clang++\tdevel/clang
+usr/bin/gfortran\tdevel/gfortran
 usr/bin/gperf\tdevel/gperf
 usr/share/aclocal/ax_check_compile_flag.m4\tdevel/autoconf-archive
 usr/share/aclocal/gettext.m4\tdevel/gettext
@@ -67,6 +71,10 @@ def index(tmp_path: Path) -> Iterator[ContentsIndex]:
         (NeedKind.CMAKE, "ZLIB", "zlib1g-dev"),
         (NeedKind.COMMAND, "gperf", "gperf"),
         (NeedKind.COMMAND, "yacc", "bison"),
+        (NeedKind.COMMAND, "python", "python-is-python3"),
+        (NeedKind.COMMAND, "python3", "python3-minimal"),
+        (NeedKind.COMMAND, "clang++", "clang"),
+        (NeedKind.WORDS, "no acceptable Fortran compiler found in $PATH", "gfortran"),
         (NeedKind.MACRO, "AX_CHECK_COMPILE_FLAG", "autoconf-archive"),
         (NeedKind.MACRO, "AM_GNU_GETTEXT", "gettext"),
         (NeedKind.PYTHON, "yaml", "python3-yaml"),
@@ -106,6 +114,7 @@ def test_build_files_settle_between_many_packages_with_one_header(index: Content
     [
         (NeedKind.HEADER, "config.h"),
         (NeedKind.HEADER, "compat.h"),
+        (NeedKind.COMMAND, "python2"),
         (NeedKind.LIBRARY, "event2"),
         (NeedKind.PKG_CONFIG, "event"),
         (NeedKind.CMAKE, "Nonesuch"),
