@@ -2,23 +2,23 @@
 
 A batch that was killed with SIGKILL, workers and all, cannot remove its sandboxes. The next start does it,
 for the slots that it leases and for those that nobody holds any more. Only sandboxes that a batch made are
-touched.
+touched, and of those only what belongs to a batch that is known to be dead.
 """
 
 from __future__ import annotations
 
 import contextlib
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_atesor.control.site import Berth
 from pytest_atesor.errors import SandboxError
 from pytest_atesor.sandbox.interface import Foreign, Present
-from pytest_atesor.sandbox.slots import claim_name, lease_slot
-from pytest_atesor.work.bench import LEASE_LABEL
+from pytest_atesor.sandbox.slots import claim_name, holding_lock, lease_slot, network_namespace
+from pytest_atesor.work.bench import LEASE_LABEL, NETWORK_LABEL
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pytest_atesor.control.site import Site
     from pytest_atesor.core.plan import Platform
@@ -49,7 +49,11 @@ def lease_slots(state: Path, platform: Platform, sites: Sequence[Site]) -> list[
 
 def _lease(state: Path, platform: Platform, engine: Engine | None, first: int) -> SlotLease:
     def is_foreign(name: str) -> bool:
-        return engine is not None and isinstance(engine.state(name), Foreign)
+        found = None if engine is None else engine.state(name)
+        if not isinstance(found, Present) or found.labels.get(LEASE_LABEL) in {None, str(state)}:
+            return isinstance(found, Foreign)
+        with _holding_slot(found.labels, name) as is_dead:
+            return not is_dead
 
     owner = None if engine is None else engine.name
     return lease_slot(state, platform, range(first, 1000), is_foreign=is_foreign, engine=owner)
@@ -75,7 +79,20 @@ def reap_strays(engine: Engine | None) -> tuple[str, ...]:
         claim = claim_name(engine.name, name)
         if claim is None:
             continue
-        with claim, contextlib.suppress(SandboxError):
-            engine.remove(name)
-            reaped.append(name)
+        with claim, _holding_slot(found.labels, name) as is_dead, contextlib.suppress(SandboxError):
+            if is_dead:
+                engine.remove(name)
+                reaped.append(name)
     return tuple(reaped)
+
+
+@contextlib.contextmanager
+def _holding_slot(labels: Mapping[str, str], name: str) -> Iterator[bool]:
+    """Say whether the batch that made a sandbox is dead; the caller has claimed the name, and so it seems.
+
+    The lock of its slot knows, and is held while entered. Where that cannot be seen from here the claim
+    decides, if that batch's was made in this network namespace (without its label it counts as that).
+    """
+    with holding_lock(Path(labels[LEASE_LABEL]), name) as is_free:
+        here = network_namespace()
+        yield labels.get(NETWORK_LABEL, here) == here if is_free is None else is_free

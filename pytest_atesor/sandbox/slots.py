@@ -3,15 +3,17 @@
 A lease is a lock that the kernel holds for the process and frees with its death. It is not inherited by child
 processes, so a child that outlives its parent does not keep the slot. Where an engine makes the sandboxes,
 the container's name is claimed too, machine-wide: two users have two state directories and one daemon.
+Where they are in two network namespaces, only the lock of the other's slot tells whether it lives.
 """
 
 import errno
+import fcntl
 import os
 import pwd
 import re
 import socket
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -25,8 +27,10 @@ __all__ = [
     "SlotLease",
     "claim_name",
     "container_base",
+    "holding_lock",
     "home_directory",
     "lease_slot",
+    "network_namespace",
     "slot_directory",
     "slot_name",
     "state_directory",
@@ -141,7 +145,8 @@ def lease_slot(
 def claim_name(engine: str, name: str) -> socket.socket | None:
     """Claim a container name among all users of this machine until the socket is closed; None when taken.
 
-    The claim is an abstract socket address: the kernel drops it with our death, and no file can go stale.
+    The claim is an abstract socket address: the kernel drops it with our death, and no file can go stale. It
+    is seen in one network namespace only (:func:`network_namespace`).
     """
     claim = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -152,6 +157,42 @@ def claim_name(engine: str, name: str) -> socket.socket | None:
             return None
         raise SetupError(f"the container name {name} cannot be claimed ({error})") from error
     return claim
+
+
+def network_namespace() -> str:
+    """Return what tells this process's network namespace from the others of this machine."""
+    try:
+        return str(Path("/proc/self/ns/net").readlink())
+    except OSError:
+        return ""
+
+
+@contextmanager
+def holding_lock(state: Path, name: str) -> Iterator[bool | None]:
+    """Hold the lock of a slot of any state directory while entered, and yield whether we do.
+
+    None when there is no lock to be seen from here. Nothing is made.
+    """
+    try:
+        flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        descriptor = os.open(state / "slots" / name / "lock", flags)
+    except OSError:
+        yield None
+        return
+    try:
+        yield _try_flock(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _try_flock(descriptor: int) -> bool | None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # this file system has no locks
+        return None
+    return True
 
 
 def _try_lock(directory: Path) -> FileLock | None:

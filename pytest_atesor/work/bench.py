@@ -17,12 +17,17 @@ if TYPE_CHECKING:
     from pytest_atesor.sandbox.interface import Engine
     from pytest_atesor.sandbox.sandbox import Limits
 
-__all__ = ["LEASE_LABEL", "Bench", "NoBench", "SandboxBench"]
+__all__ = ["ENGINE_PATIENCE_S", "LEASE_LABEL", "NETWORK_LABEL", "Bench", "NoBench", "SandboxBench"]
 
 LEASE_LABEL: Final = "org.pytest-atesor.lease"
 """Marks a sandbox that a batch made in a slot that it leased; its value is the batch's state directory."""
 
-_ENGINE_PATIENCE_S: Final = 20.0
+NETWORK_LABEL: Final = "org.pytest-atesor.network"
+"""The batch's network namespace, the only one in which its claim of the sandbox's name is seen."""
+
+ENGINE_PATIENCE_S: Final = 20.0
+"""How long an engine that does not answer is waited for."""
+
 _POLL_S: Final = 0.5
 
 
@@ -69,7 +74,7 @@ class NoBench(Bench):
 class SandboxBench(Bench):
     """A slot's sandbox: created anew before each attempt, removed after it, so nothing can stay behind."""
 
-    patience_s = _ENGINE_PATIENCE_S
+    patience_s = ENGINE_PATIENCE_S
     """How long an engine that does not answer is waited for."""
 
     def __init__(self, engine: Engine, slot: str, image: str, state: Path, limits: Limits) -> None:
@@ -82,6 +87,7 @@ class SandboxBench(Bench):
     def prepare(self) -> None:
         """Create the sandbox; whatever stood under its name is gone."""
         from pytest_atesor.sandbox.sandbox import open_sandbox  # noqa: PLC0415 - not for NoBench
+        from pytest_atesor.sandbox.slots import network_namespace  # noqa: PLC0415 - the same
 
         open_sandbox(
             self._engine,
@@ -90,7 +96,7 @@ class SandboxBench(Bench):
             state=self._state,
             limits=self._limits,
             reset=True,
-            labels={LEASE_LABEL: str(self._state)},
+            labels={LEASE_LABEL: str(self._state), NETWORK_LABEL: network_namespace()},
         )
 
     def examine(self, directory: Path) -> Evidence:

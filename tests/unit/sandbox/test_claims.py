@@ -1,19 +1,23 @@
 """Container names are claimed machine-wide, and what a dead batch left is reaped."""
 
+import os
 import subprocess
 import sys
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 from sandbox_fakes import FakeEngine
 
 from pytest_atesor.control.site import Site
 from pytest_atesor.core.plan import Platform
 from pytest_atesor.intake.leasing import lease_slots, reap_strays
 from pytest_atesor.sandbox.interface import LABEL, Foreign, Present
-from pytest_atesor.sandbox.slots import claim_name, lease_slot
-from pytest_atesor.work.bench import LEASE_LABEL
+from pytest_atesor.sandbox.slots import claim_name, lease_slot, network_namespace, slot_directory
+from pytest_atesor.work.bench import LEASE_LABEL, NETWORK_LABEL
 
 
 @pytest.fixture
@@ -22,8 +26,23 @@ def engine() -> FakeEngine:
     return FakeEngine(name=f"fake-{uuid.uuid4()}")
 
 
-def made_by_a_batch(name: str) -> Present:
-    return Present(running=True, image_id="x", labels={LABEL: name, LEASE_LABEL: "/state"})
+def made_by_a_batch(name: str, state: object = "/state", **more: str) -> Present:
+    labels = {LABEL: name, LEASE_LABEL: str(state), **more}
+    return Present(running=True, image_id="x", labels=labels)
+
+
+ELSEWHERE = {NETWORK_LABEL: "net:[1]"}
+HERE = {NETWORK_LABEL: network_namespace()}
+W1 = "atesor-ai-sandbox-debian-w1"
+
+
+@contextmanager
+def leased_elsewhere(state: Path) -> Iterator[None]:
+    """Hold the lock of the first slot as a batch in another network namespace does: its claim is not seen."""
+    directory = slot_directory(state, W1)
+    directory.mkdir(parents=True)
+    with FileLock(directory / "lock", is_singleton=False):
+        yield
 
 
 def test_two_state_directories_never_lease_one_name(tmp_path: Path, engine: FakeEngine) -> None:
@@ -95,3 +114,93 @@ def test_slots_of_several_machines_are_one_row_of_numbers(tmp_path: Path) -> Non
     assert [(berth.lease.number, berth.site.machine) for berth in berths] == [(1, "a"), (2, "a"), (3, "b")]
     for berth in berths:
         berth.lease.release()
+
+
+def test_a_batch_in_another_network_namespace_keeps_its_sandboxes(tmp_path: Path, engine: FakeEngine) -> None:
+    engine.containers[W1] = made_by_a_batch(W1, tmp_path, **ELSEWHERE)
+    with leased_elsewhere(tmp_path):
+        assert reap_strays(engine) == ()
+    assert reap_strays(engine) == (W1,)
+
+
+def test_the_slot_of_a_sandbox_that_is_reaped_is_held_meanwhile(tmp_path: Path, engine: FakeEngine) -> None:
+    found = made_by_a_batch(W1, tmp_path, **ELSEWHERE)
+    lease_slot(tmp_path, Platform.DEBIAN).release()
+    seen = []
+
+    class Watching(FakeEngine):
+        def remove(self, name: str) -> None:
+            with lease_slot(tmp_path, Platform.DEBIAN) as other:
+                seen.append(other.number)
+            super().remove(name)
+
+    watching = Watching(name=engine.name, containers={W1: found})
+    assert reap_strays(watching) == (W1,)
+    assert seen == [2]
+
+
+@pytest.mark.parametrize(
+    ("network", "reaped"),
+    [
+        pytest.param(HERE, (W1,), id="here"),
+        pytest.param({}, (W1,), id="before-there-was-a-label"),
+        pytest.param(ELSEWHERE, (), id="elsewhere"),
+    ],
+)
+def test_a_sandbox_whose_state_directory_is_not_seen_is_reaped_where_its_claim_would_be(
+    tmp_path: Path, engine: FakeEngine, network: dict[str, str], reaped: tuple[str, ...]
+) -> None:
+    engine.containers[W1] = made_by_a_batch(W1, tmp_path / "deleted", **network)
+    assert reap_strays(engine) == reaped
+    assert not (tmp_path / "deleted").exists()
+
+
+def test_a_number_whose_sandbox_may_be_in_use_elsewhere_is_skipped(
+    tmp_path: Path, engine: FakeEngine
+) -> None:
+    engine.containers[W1] = made_by_a_batch(W1, tmp_path / "theirs", **ELSEWHERE)
+    sites = [Site(engine=engine, slots=1)]
+    with leased_elsewhere(tmp_path / "theirs"):
+        (berth,) = lease_slots(tmp_path / "ours", Platform.DEBIAN, sites)
+    assert berth.lease.number == 2
+    berth.lease.release()
+    assert set(engine.containers) == {W1}
+    (berth,) = lease_slots(tmp_path / "ours", Platform.DEBIAN, sites)
+    assert berth.lease.number == 1
+    berth.lease.release()
+    assert not engine.containers
+
+
+def test_a_batch_takes_its_own_state_directory_s_slot_whoever_made_the_sandbox(
+    tmp_path: Path, engine: FakeEngine
+) -> None:
+    engine.containers[W1] = made_by_a_batch(W1, tmp_path, **ELSEWHERE)
+    (berth,) = lease_slots(tmp_path, Platform.DEBIAN, [Site(engine=engine, slots=1)])
+    assert berth.lease.number == 1
+    berth.lease.release()
+
+
+CLAIMING = """
+import os, sys
+from pytest_atesor.sandbox.slots import claim_name, network_namespace
+claim = claim_name(sys.argv[1], "box")
+print(claim is not None, network_namespace(), flush=True)
+"""
+
+
+def test_the_network_namespace_tells_where_claims_are_seen(engine: FakeEngine) -> None:
+    own = [] if os.geteuid() == 0 else ["--user"]
+    apart = ["unshare", *own, "--net"]
+    if subprocess.run([*apart, "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("needs a network namespace of its own")
+    claim = claim_name(engine.name, "box")
+    assert claim is not None
+    command = [sys.executable, "-c", CLAIMING, engine.name]
+    with claim:
+        near, far = (
+            subprocess.run([*prefix, *command], capture_output=True, text=True, check=True).stdout.split()
+            for prefix in ([], apart)
+        )
+    assert near == ["False", network_namespace()]
+    assert far[0] == "True"
+    assert far[1] != network_namespace()
