@@ -23,6 +23,7 @@ __all__ = ["MOST_CASES", "has_sweep", "plan_sweep"]
 
 MOST_CASES: Final = 10_000
 _LONGEST_INDEX: Final = 9
+_LARGEST_LIMIT: Final = 10**15
 _FIXED: Final = ("schema_version", "kind", "imports")
 _LABEL_CHARACTERS: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.+-_")
 
@@ -176,6 +177,13 @@ def _find_parameter(parameter: str, base: Json, place: str) -> JsonPath:
 
 
 def _expand_range(limits: Mapping[str, Any], at: JsonPath, where: str, document: Document) -> list[Json]:
+    for key in ("start", "stop", "step"):
+        if abs(limits[key]) > _LARGEST_LIMIT:
+            place = locate((*at, "range", key), where, document.marks)
+            raise BadInputError(
+                f"{place}: {show_value(limits[key])} is beyond 1e15, where a range ends to be exact; list the"
+                " values"
+            )
     start, stop, step = (Decimal(str(limits[key])) for key in ("start", "stop", "step"))
     place = locate((*at, "range"), where, document.marks)
     if step == 0 or (stop - start) / step < 0:

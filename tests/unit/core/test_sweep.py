@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from pytest_atesor.core import sweep as sweeps
@@ -26,7 +28,10 @@ class OneBase:
 
 
 def plan(axes: str, more: str = "") -> Plan:
-    text = f"schema_version: sweep_v1\nsweep:\n  base: b.yaml\n  axes: {axes}\n{more}"
+    return plan_text(f"schema_version: sweep_v1\nsweep:\n  base: b.yaml\n  axes: {axes}\n{more}", "s.yaml")
+
+
+def plan_text(text: str, path: str) -> Plan:
     facts = PlanFacts(
         batch_id="s-1",
         name="s",
@@ -36,7 +41,7 @@ def plan(axes: str, more: str = "") -> Plan:
         created_at="2026-01-02T03:04:05Z",
     )
     return plan_sweep(
-        InputText(path="s.yaml", identity="s", data=text.encode()), OneBase(), BUILT_IN_KINDS, facts
+        InputText(path=path, identity="s", data=text.encode()), OneBase(), BUILT_IN_KINDS, facts
     )
 
 
@@ -100,6 +105,25 @@ def test_a_range_of_decimals_has_no_binary_noise() -> None:
     assert [case.label for case in plan(axis).cases] == ["SIZE-0.1", "SIZE-0.2", "SIZE-0.3"]
 
 
+def test_a_limit_that_no_decimal_can_hold_is_refused_with_its_place() -> None:
+    limits = {"start": 10**400, "stop": 10**400, "step": 0.5}
+    axes = [{"parameter": "command.env.SIZE", "range": limits, "as_text": True}]
+    text = json.dumps({"schema_version": "sweep_v1", "sweep": {"base": "c.yaml", "axes": axes}})
+    with pytest.raises(BadInputError) as caught:
+        plan_text(text, "s.json")
+    assert str(caught.value).startswith("s.json, sweep.axes[0].range.start: 1000")
+    assert str(caught.value).endswith("... is beyond 1e15, where a range ends to be exact; list the values")
+
+
+def test_the_largest_range_is_exact() -> None:
+    axis = (
+        "[{parameter: command.env.SIZE, as_text: true,"
+        " range: {start: 999999999999998, stop: 1000000000000000, step: 1}}]"
+    )
+    labels = [case.label for case in plan(axis).cases]
+    assert labels == ["SIZE-999999999999998", "SIZE-999999999999999", "SIZE-1000000000000000"]
+
+
 def test_values_that_look_the_same_in_a_file_name_get_unique_stable_labels() -> None:
     axis = "[{parameter: command.argv.1, values: [a/b, a b, A-b, c]}]"
     labels = [case.label for case in plan(axis).cases]
@@ -134,6 +158,16 @@ BAD = {
         "[{parameter: timeout_seconds, range: {start: 0, stop: 99999999, step: 1}}]",
         "",
         "more than 10000",
+    ),
+    "huge": (
+        "[{parameter: timeout_seconds, range: {start: 1, stop: 1000000000000001, step: 999999999999999}}]",
+        "",
+        "range.stop: 1000000000000001 is beyond 1e15",
+    ),
+    "huge step": (
+        "[{parameter: timeout_seconds, range: {start: 1, stop: 2, step: -1.5e+20}}]",
+        "",
+        "range.step: -1.5e+20 is beyond 1e15",
     ),
     "zip": (f"[{SIZES}, {LEVELS}]", "  mode: zip", "zip needs axes of one length, and they have [3, 2]"),
     "no axis": (f"[{LEVELS}]", "  exclude: [{SIZE: '1'}]", '"SIZE" is no axis'),
