@@ -8,7 +8,7 @@ from typing import Final, Literal
 from pytest_atesor.core.limits import DEFAULT_CPU_WEIGHT, DEFAULT_PIDS
 from pytest_atesor.core.plan import Platform, Target
 
-__all__ = ["LIST", "MANIFEST", "OPTIONS", "RERUN", "RESUME", "Option"]
+__all__ = ["LIST", "MANIFEST", "OPTIONS", "RERUN", "RESUME", "RUN", "Option"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +44,9 @@ class Option:
 LIST: Final = Option(
     name="list",
     metavar="NAME|PATH",
-    help="Run this package list as a batch: a bare NAME is packages/NAME.json of the rootdir, else the "
-    "plugin's own list of that name; a value with a slash or ending in .json is a path",
+    help="Run this package list as a batch: a bare NAME is packages/NAME.json of the rootdir, else its "
+    ".github/packages/NAME.json, else the plugin's own list of that name; a value with a slash or ending in "
+    ".json is a path",
 )
 
 MANIFEST: Final = Option(
@@ -66,6 +67,12 @@ RERUN: Final = Option(
     is_order=True,
     help="Run cases of the bundle DIR again, as new attempts; needs one of the three that follow",
 )
+
+RUN: Final = Option(name="run", metavar="WORKERS", is_order=True, help="Used by the command atesor run")
+"""What ``atesor run`` says of itself: run a list in any case, with so many workers (empty: as many as fit).
+
+It stands in no help and is not among :data:`OPTIONS`: the command has flags of its own.
+"""
 
 OPTIONS: Final = (
     LIST,

@@ -10,6 +10,7 @@ and is checked here; each error names the value and the place that it came from.
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import shlex
@@ -20,10 +21,10 @@ from pytest_atesor.core.limits import SlotLimits, parse_size
 from pytest_atesor.core.plan import Platform, Target
 from pytest_atesor.core.shards import Shard, parse_shard
 from pytest_atesor.errors import UsageError
-from pytest_atesor.option_table import LIST, MANIFEST, OPTIONS, RERUN, RESUME, Option
+from pytest_atesor.option_table import LIST, MANIFEST, OPTIONS, RERUN, RESUME, RUN, Option
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
     import pytest
@@ -38,18 +39,25 @@ __all__ = [
     "Option",
     "Options",
     "ReopenOptions",
+    "Value",
     "add_options",
+    "find_given",
     "find_list_setting",
     "find_manifest",
     "find_reopen",
     "has_order",
+    "is_run_command",
     "join_values",
+    "parse_choice",
+    "parse_flag",
     "read_options",
 ]
 
 ENGINES: Final = ("auto", "docker", "podman", "host", "none")
 
 _OPEN_FILES: Final = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
+_DEFAULT_LIST: Final = "smoke"
+_STATE_DIRECTORY: Final = "ATESOR_STATE_DIR"
 _LARGEST_NAMES_BYTES: Final = 8 * 1024 * 1024
 
 _TRUE: Final = frozenset({"1", "true", "yes", "on"})
@@ -61,7 +69,8 @@ class Options:
     """What the user wants, checked and typed. ``agent`` is the split command, None for the built-in agent.
 
     ``output_root`` and ``profile_root`` are absolute. ``dotenv`` is what ``.env`` in the rootdir adds to the
-    agents' environment. ``given`` names the options that stand on the command line.
+    agents' environment. ``given`` names the options that stand on the command line; ``origins`` says of each
+    that is not at its default where its value came from.
     """
 
     package_list: str | None
@@ -85,6 +94,7 @@ class Options:
     has_breaker: bool
     dotenv: Mapping[str, str]
     given: frozenset[str]
+    origins: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +112,7 @@ class ReopenOptions:
     everything: bool
 
 
-class _Value(NamedTuple):
+class Value(NamedTuple):
     """A raw value and the words that say where it came from."""
 
     text: str
@@ -133,6 +143,7 @@ def add_options(parser: pytest.Parser) -> None:
             )
         if not option.is_order:
             parser.addini(option.dest, f"Default of {option.flag}", type="string", default="")
+    group.addoption(RUN.flag, dest=RUN.dest, default=None, metavar=RUN.metavar, help=argparse.SUPPRESS)
 
 
 def join_values(arguments: Sequence[str], directory: Path) -> list[str] | None:
@@ -161,6 +172,16 @@ def join_values(arguments: Sequence[str], directory: Path) -> list[str] | None:
 def has_order(config: pytest.Config) -> bool:
     """Say whether the command line asks for a manifest or a bundle by an option."""
     return any(config.getoption(option.dest) is not None for option in OPTIONS if option.is_order)
+
+
+def is_run_command(config: pytest.Config) -> bool:
+    """Say whether ``atesor run`` started this pytest."""
+    return config.getoption(RUN.dest) is not None
+
+
+def find_given(config: pytest.Config) -> frozenset[str]:
+    """Return the names of the options that stand on the command line."""
+    return frozenset(option.name for option in OPTIONS if config.getoption(option.dest) is not None)
 
 
 def find_manifest(config: pytest.Config) -> str | None:
@@ -200,13 +221,18 @@ def find_reopen(config: pytest.Config) -> ReopenOptions | None:
     )
 
 
-def find_list_setting(config: pytest.Config, environ: Mapping[str, str]) -> Literal["flag", "setting"] | None:
-    """Say whether a list was asked for by the flag, by a setting (environment, ``.env``, ini), or not at all.
+def find_list_setting(
+    config: pytest.Config, environ: Mapping[str, str]
+) -> Literal["flag", "command", "setting"] | None:
+    """Say how a list was asked for: by the flag, by ``atesor run``, by a setting, or not at all (None).
 
-    Cheap: ``.env`` is parsed only when it mentions the variable.
+    A setting stands in the environment, in ``.env`` or in the ini file. Cheap: ``.env`` is parsed only when
+    it mentions the variable.
     """
     if config.getoption(LIST.dest) is not None:
         return "flag"
+    if is_run_command(config):
+        return "command"
     if environ.get(LIST.env) or config.getini(LIST.dest):
         return "setting"
     dotenv = config.rootpath / ".env"
@@ -215,10 +241,13 @@ def find_list_setting(config: pytest.Config, environ: Mapping[str, str]) -> Lite
     return None
 
 
-def read_options(config: pytest.Config, environ: Mapping[str, str]) -> Options:
+def read_options(
+    config: pytest.Config, environ: Mapping[str, str], *, settled: Collection[str] = ()
+) -> Options:
     """Merge all places into one checked value.
 
-    Raises UsageError for a value that no run could use: unknown platform, target or engine, bad shards.
+    Of the options named in ``settled`` only the command line is asked. Raises UsageError for a value that no
+    run could use: unknown platform, target or engine, bad shards, more workers of ``atesor run`` than CPUs.
     """
     dotenv_path = config.rootpath / ".env"
     dotenv = _read_dotenv(dotenv_path) if dotenv_path.is_file() else {}
@@ -226,25 +255,32 @@ def read_options(config: pytest.Config, environ: Mapping[str, str]) -> Options:
         ("the environment", environ),
         (str(dotenv_path), dotenv),
     )
-    values = {option.name: _find_values(option, config, places) for option in OPTIONS}
+    values = {
+        option.name: _find_values(option, config, places, only_flag=option.name in settled)
+        for option in OPTIONS
+    }
     only = tuple(
-        name
-        for value in values["only"]
-        for name in _expand_only(value, directory=config.invocation_params.dir)
+        name for value in values["only"] for name in _expand_only(value, directory=_base_of(value, config))
     )
+    origins = {name: found[-1].origin for name, found in values.items() if found and found[-1].origin}
     shard = parse_shard(
         _parse_number(values["shard-index"], "shard index"),
         _parse_number(values["shard-total"], "shard total"),
+        index_origin=origins.get("shard-index", ""),
+        total_origin=origins.get("shard-total", ""),
     )
+    target = Target(parse_choice(values["target"][-1], "target", list(Target)))
+    if target is not Target.NATIVE:
+        _check_workers(config, os.cpu_count() or 1)
     return Options(
-        package_list=_text(values["list"]),
-        platform=Platform(_parse_choice(values["platform"], "platform", list(Platform))),
-        target=Target(_parse_choice(values["target"], "target", list(Target))),
-        engine=_parse_choice(values["engine"], "engine", ENGINES),
-        is_accelerated=not any(_parse_flag(value) for value in values["no-acceleration"]),
-        has_build_network=any(_parse_flag(value) for value in values["build-network"]),
+        package_list=_choose_list(values["list"], config),
+        platform=Platform(parse_choice(values["platform"][-1], "platform", list(Platform))),
+        target=target,
+        engine=parse_choice(values["engine"][-1], "engine", ENGINES),
+        is_accelerated=not any(parse_flag(value) for value in values["no-acceleration"]),
+        has_build_network=any(parse_flag(value) for value in values["build-network"]),
         agent=_parse_command(values["agent"]),
-        package=any(_parse_flag(value) for value in values["package"]),
+        package=any(parse_flag(value) for value in values["package"]),
         shard=shard,
         only=only,
         output_root=config.rootpath / _parse_directory(values["output-root"], "output root"),
@@ -253,7 +289,7 @@ def read_options(config: pytest.Config, environ: Mapping[str, str]) -> Options:
         max_cases=_parse_count(values["max-cases"], "largest number of cases", least=0)
         if values["max-cases"]
         else None,
-        write_csv=any(_parse_flag(value) for value in values["write-summary-csv"]),
+        write_csv=any(parse_flag(value) for value in values["write-summary-csv"]),
         is_plan_only=bool(values["plan-only"]),
         limits=SlotLimits(
             memory_bytes=_parse_size(values["slot-memory"], "slot memory"),
@@ -261,70 +297,95 @@ def read_options(config: pytest.Config, environ: Mapping[str, str]) -> Options:
             cpu_weight=_parse_count(values["slot-cpu-weight"], "CPU weight", least=2),
         ),
         retry_environment=_parse_count(values["retry-environment"], "number of retries", least=0),
-        has_breaker=not any(_parse_flag(value) for value in values["no-breaker"]),
-        given=frozenset(option.name for option in OPTIONS if config.getoption(option.dest) is not None),
-        dotenv={name: text for name, text in dotenv.items() if name not in environ},
+        has_breaker=not any(parse_flag(value) for value in values["no-breaker"]),
+        given=find_given(config),
+        origins=origins,
+        dotenv=_complete_environment(dotenv, environ, config.rootpath),
     )
 
 
+def _choose_list(values: Sequence[Value], config: pytest.Config) -> str | None:
+    named = _text(values)
+    return _DEFAULT_LIST if named is None and is_run_command(config) else named
+
+
+def _check_workers(config: pytest.Config, cpus: int) -> None:
+    workers = config.getoption(RUN.dest)
+    if workers and int(workers) > cpus:
+        raise UsageError(
+            f"bad worker count {workers!r} from --workers; it must be from 1 to {cpus}, the CPU count"
+        )
+
+
 def _find_values(
-    option: Option, config: pytest.Config, places: Iterable[tuple[str, Mapping[str, str]]]
-) -> tuple[_Value, ...]:
+    option: Option,
+    config: pytest.Config,
+    places: Iterable[tuple[str, Mapping[str, str]]],
+    *,
+    only_flag: bool,
+) -> tuple[Value, ...]:
+    """Return the values of the first place that has some; a default comes from nowhere."""
     given = config.getoption(option.dest)
     if given is not None:
         texts = given if option.kind == "list" else ["1" if given is True else str(given)]
-        return tuple(_Value(text, option.flag) for text in texts)
+        return tuple(Value(text, option.flag) for text in texts)
     if option.is_order:
         return ()
-    for where, mapping in places:
-        if mapping.get(option.env):
-            return _split(option, _Value(mapping[option.env], f"{option.env} in {where}"))
-    ini = config.getini(option.dest)
-    if ini:
-        return _split(option, _Value(str(ini), f"{option.dest} in {config.inipath or 'the ini options'}"))
-    return (_Value(option.default, "the default"),) if option.default else ()
+    if not only_flag:
+        for where, mapping in places:
+            if mapping.get(option.env):
+                return _split(option, Value(mapping[option.env], f"{option.env} in {where}"))
+        ini = config.getini(option.dest)
+        if ini:
+            return _split(option, Value(str(ini), f"{option.dest} in {config.inipath or 'the ini options'}"))
+    return (Value(option.default, ""),) if option.default else ()
 
 
-def _split(option: Option, value: _Value) -> tuple[_Value, ...]:
+def _split(option: Option, value: Value) -> tuple[Value, ...]:
     if option.kind != "list":
         return (value,)
-    return tuple(_Value(text, value.origin) for text in value.text.replace(",", " ").split())
+    return tuple(Value(text, value.origin) for text in value.text.replace(",", " ").split())
 
 
-def _text(values: Sequence[_Value]) -> str | None:
+def _text(values: Sequence[Value]) -> str | None:
     return values[-1].text if values else None
 
 
-def _parse_path(values: Sequence[_Value], config: pytest.Config) -> Path | None:
+def _parse_path(values: Sequence[Value], config: pytest.Config) -> Path | None:
     """Return a path: of the command line it counts from the working directory, else from the rootdir."""
     if not values:
         return None
-    text, origin = values[-1]
-    return (config.invocation_params.dir if origin.startswith("--") else config.rootpath) / text
+    return _base_of(values[-1], config) / values[-1].text
 
 
-def _parse_choice(values: Sequence[_Value], what: str, known: Sequence[str]) -> str:
-    text, origin = values[-1]
+def _base_of(value: Value, config: pytest.Config) -> Path:
+    return config.invocation_params.dir if value.origin.startswith("--") else config.rootpath
+
+
+def parse_choice(value: Value, what: str, known: Sequence[str]) -> str:
+    """Return a value that is one of the ``known``; errors call it ``what``. Raises UsageError."""
+    text, origin = value
     if text not in known:
         raise UsageError(f"unknown {what} {text!r} from {origin}; use one of: {', '.join(known)}")
     return text
 
 
-def _parse_directory(values: Sequence[_Value], what: str) -> str:
+def _parse_directory(values: Sequence[Value], what: str) -> str:
     text, origin = values[-1]
     if not text.strip():
         raise UsageError(f"empty {what} from {origin}; name a directory")
     return text
 
 
-def _parse_flag(value: _Value) -> bool:
+def parse_flag(value: Value) -> bool:
+    """Return whether a value says yes. Raises UsageError for one that says neither yes nor no."""
     text = value.text.strip().lower()
     if text not in _TRUE | _FALSE:
         raise UsageError(f"bad value {value.text!r} of {value.origin}; use 1 or 0")
     return text in _TRUE
 
 
-def _parse_command(values: Sequence[_Value]) -> tuple[str, ...] | None:
+def _parse_command(values: Sequence[Value]) -> tuple[str, ...] | None:
     if not values:
         return None
     text, origin = values[-1]
@@ -337,7 +398,7 @@ def _parse_command(values: Sequence[_Value]) -> tuple[str, ...] | None:
     return command
 
 
-def _parse_number(values: Sequence[_Value], what: str) -> int | None:
+def _parse_number(values: Sequence[Value], what: str) -> int | None:
     if not values:
         return None
     text, origin = values[-1]
@@ -347,7 +408,7 @@ def _parse_number(values: Sequence[_Value], what: str) -> int | None:
     return int(text)
 
 
-def _parse_count(values: Sequence[_Value], what: str, *, least: int) -> int:
+def _parse_count(values: Sequence[Value], what: str, *, least: int) -> int:
     number = _parse_number(values, what)
     if number is None or number < least:
         text, origin = values[-1]
@@ -355,7 +416,7 @@ def _parse_count(values: Sequence[_Value], what: str, *, least: int) -> int:
     return number
 
 
-def _parse_size(values: Sequence[_Value], what: str) -> int | None:
+def _parse_size(values: Sequence[Value], what: str) -> int | None:
     if not values:
         return None
     text, origin = values[-1]
@@ -365,7 +426,7 @@ def _parse_size(values: Sequence[_Value], what: str) -> int | None:
         raise UsageError(f"bad {what} {text!r} from {origin}: {error}") from None
 
 
-def _expand_only(value: _Value, *, directory: Path) -> tuple[str, ...]:
+def _expand_only(value: Value, *, directory: Path) -> tuple[str, ...]:
     if not value.text.strip():
         raise UsageError(f"no name behind {value.origin}; give a package's name, or @FILE with names")
     if not value.text.startswith("@"):
@@ -397,6 +458,16 @@ def _mentions(path: Path, word: str) -> bool:
         return path.is_file() and word.encode() in path.read_bytes()
     except OSError:
         return False
+
+
+def _complete_environment(
+    dotenv: Mapping[str, str], environ: Mapping[str, str], rootdir: Path
+) -> dict[str, str]:
+    """Return what ``.env`` adds to the environment; a state directory in it counts from the rootdir."""
+    added = {name: text for name, text in dotenv.items() if name not in environ}
+    if state := added.get(_STATE_DIRECTORY):
+        added[_STATE_DIRECTORY] = str(rootdir / state)
+    return added
 
 
 def _is_open_pipe(path: Path) -> bool:

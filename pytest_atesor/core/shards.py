@@ -15,24 +15,29 @@ class Shard:
     total: int
 
 
-def parse_shard(index: int | None, total: int | None) -> Shard | None:
+def parse_shard(
+    index: int | None, total: int | None, *, index_origin: str = "", total_origin: str = ""
+) -> Shard | None:
     """Return the shard that two option values ask for, None for the whole list.
 
-    A total of 1 turns sharding off. Raises UsageError when one is missing or a value is out of range.
+    A total of 1 turns sharding off. Raises UsageError when one is missing or a value is out of range; it says
+    where the values came from.
     """
     if index is None and total is None:
         return None
+    shown_index = f"shard index {index}{_from(index_origin)}"
+    shown_total = f"shard total {total}{_from(total_origin)}"
     if total is None:
-        raise UsageError(f"shard index {index} needs a shard total; add the total, or leave the index out")
+        raise UsageError(f"{shown_index} needs a shard total; add the total, or leave the index out")
     if total < 1:
-        raise UsageError(f"shard total {total} is out of range; it must be at least 1")
+        raise UsageError(f"{shown_total} is out of range; it must be at least 1")
     if index is None:
         if total == 1:
             return None
-        raise UsageError(f"shard total {total} needs a shard index from 0 to {total - 1}; add it")
+        raise UsageError(f"{shown_total} needs a shard index from 0 to {total - 1}; add it")
     if not 0 <= index < total:
         raise UsageError(
-            f"shard index {index} is out of range; with {total} shards it must be from 0 to {total - 1}"
+            f"{shown_index} is out of range; with {total} shards it must be from 0 to {total - 1}"
         )
     return None if total == 1 else Shard(index=index, total=total)
 
@@ -43,3 +48,7 @@ def cut_shard(count: int, shard: Shard | None) -> range:
         return range(count)
     size = -(-count // shard.total)
     return range(min(count, shard.index * size), min(count, (shard.index + 1) * size))
+
+
+def _from(origin: str) -> str:
+    return f" from {origin}" if origin else ""

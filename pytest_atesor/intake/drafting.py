@@ -71,11 +71,11 @@ def plan_input(
 
 
 def settle_output_root(file: ListFile, options: Options, rootdir: Path) -> Options:
-    """Return the options with the directory of sweeps' bundles where a sweep runs and nothing else was said.
+    """Return the options with the directory of sweeps' bundles where a sweep runs and no other was given.
 
     Raises BadInputError when the input cannot be read.
     """
-    is_default = "output-root" not in options.given and options.output_root == rootdir / "runs/batches"
+    is_default = "output-root" not in options.origins
     if not (is_default and file.is_manifest and has_sweep(read_input(Path(show_path(file.path))))):
         return options
     return replace(options, output_root=rootdir / _SWEEPS)
@@ -105,11 +105,12 @@ def _plan_manifest(
     shown = Path(show_path(file.path))
     profiles = shown.parent if options.profile_root is None else Path(show_path(options.profile_root))
     if not profiles.is_dir():
-        raise UsageError(f"the profile root {profiles} is no directory; check --atesor-profile-root")
+        origin = options.origins.get("profile-root", "the manifest's path")
+        raise UsageError(f"the profile root {profiles}, from {origin}, is no directory; correct it there")
     source = read_input(shown)
     parse = plan_sweep if has_sweep(source) else plan_manifest
     whole = parse(source, TreeReader(shown, profiles), gather_kinds(config), facts)
-    chosen = select_cases([case.label for case in whole.cases], names, options.shard, file.source)
+    chosen = select_cases([case.label for case in whole.cases], names, options.shard, file.source, "case")
     cases = tuple(whole.cases[index] for index in chosen)
     return replace(
         whole,
@@ -140,7 +141,8 @@ def _choose_batch_id(file: ListFile, options: Options) -> str:
     try:
         batch_id = check_name(options.batch_id)
     except ValueError as error:
-        raise UsageError(f"bad batch id {options.batch_id!r}: {error}") from None
+        origin = options.origins["batch-id"]
+        raise UsageError(f"bad batch id {options.batch_id!r} from {origin}: {error}") from None
     taken = options.output_root / batch_id
     if taken.exists():
         raise UsageError(f"batch id {batch_id!r} is taken: {taken} exists; choose another, or resume it")

@@ -8,9 +8,10 @@ batch, and ordinary test paths beside it are refused. The input is found here, n
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 import pytest_atesor
 from pytest_atesor.errors import BadInputError, UsageError
@@ -33,10 +34,15 @@ __all__ = [
 
 _SUFFIX: Final = ".json"
 _MANIFEST_SUFFIXES: Final = (".json", ".yaml", ".yml")
+_LIST_FOLDERS: Final = ("packages", ".github/packages")
 # Single RunSpecs and sweeps too: planning refuses them with better words than pytest has for a strange path.
-_MANIFEST_SIGNS: Final = (b"batch_v", b"runspec_v", b"sweep_v")
-_LIST_SIGNS: Final = (b'"$schema_version"', b'"packages"')
-_SNIFF_BYTES: Final = 65536
+# The text between keeps the search fast: it has a literal to look for.
+_MANIFEST_SIGN: Final = re.compile(
+    rb"""schema_version(?<![\w$]schema_version)["']?\s*:\s*["']?(?:batch|runspec|sweep)_v[0-9]"""
+)
+_LIST_SIGN: Final = re.compile(rb""""(?:\$schema_version"\s*:|packages"\s*:\s*\[)""")
+# A manifest that was written with sorted keys has its sign at its end.
+_SNIFF_BYTES: Final = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +93,7 @@ def find_request(config: pytest.Config, environ: Mapping[str, str]) -> Request |
     strangers = [argument for argument, file, _ in claims if file is None]
     if manifest is not None:
         lists.insert(0, (_find_manifest_file(manifest, config), ""))
-    if strangers and (lists or setting == "flag"):
+    if strangers and (lists or setting in {"flag", "command"}):
         raise UsageError(
             f"a batch runs its package list or manifest only, and {strangers[0]!r} is none;"
             " drop it, or start two runs"
@@ -120,16 +126,8 @@ def find_list_file(
         if not path.is_file():
             raise BadInputError(f"no package list at {value!r} ({path}); check the path")
         return _describe(path, rootdir)
-    folders = [rootdir / "packages", *(shipped_directories() if shipped is None else shipped)]
-    for folder in folders:
-        path = folder / f"{value}{_SUFFIX}"
-        if value and path.is_file():
-            return ListFile(path=path, source=_check_source(f"packages/{path.name}"), name=value)
-    known = {path.stem for folder in folders if folder.is_dir() for path in folder.glob(f"*{_SUFFIX}")}
-    raise BadInputError(
-        f"no package list named {value!r} in {folders[0]} or among those of the plugin; "
-        f"known: {', '.join(sorted(known)) or 'none'}"
-    )
+    own = [rootdir / folder for folder in _LIST_FOLDERS]
+    return _find_named(value, rootdir, own, shipped_directories() if shipped is None else shipped)
 
 
 def shipped_directories() -> tuple[Path, ...]:
@@ -141,11 +139,33 @@ def shipped_directories() -> tuple[Path, ...]:
 
 
 def is_package_list(value: str) -> bool:
-    """Say whether a value names a package list: by its bare name, or a file with the signs of one."""
+    """Say whether a value names a package list: by its bare name, or a file with the signs of one.
+
+    A file in a directory of lists is one unless it has the signs of a manifest.
+    """
     path = Path(value)
     if path.suffix in _MANIFEST_SUFFIXES or "/" in value or path.is_file():
-        return path.suffix == _SUFFIX and _has_sign(path, _LIST_SIGNS)
+        return path.suffix == _SUFFIX and _is_list(path, Path.cwd())
     return True
+
+
+def _find_named(name: str, rootdir: Path, own: Sequence[Path], shipped: Sequence[Path]) -> ListFile:
+    """Return the list of a bare name, of the rootdir's ``own`` folders or of the shipped ones.
+
+    Raises BadInputError.
+    """
+    for folder in (*own, *shipped):
+        path = folder / f"{name}{_SUFFIX}"
+        if name and path.is_file():
+            if folder in own:
+                return _describe(path, rootdir)
+            return ListFile(path=path, source=_check_source(f"packages/{path.name}"), name=name)
+    folders = [folder for folder in (*own, *shipped) if folder.is_dir()]
+    known = {path.stem for folder in folders for path in folder.glob(f"*{_SUFFIX}")}
+    raise BadInputError(
+        f"no package list named {name!r} in {' or '.join(map(str, own))} or among those of the plugin; "
+        f"known: {', '.join(sorted(known)) or 'none'}"
+    )
 
 
 def _path_arguments(config: pytest.Config) -> list[str]:
@@ -164,7 +184,7 @@ def _claim(argument: str, config: pytest.Config) -> tuple[ListFile | None, str]:
         return None, name
     directory = config.invocation_params.dir
     path = directory / text
-    if path.is_file() and _has_sign(path, _MANIFEST_SIGNS):
+    if path.is_file() and _sniff(path) == "manifest":
         return replace(_describe(path, config.rootpath), is_manifest=True), name
     if not text.endswith(_SUFFIX):
         return None, name
@@ -172,28 +192,37 @@ def _claim(argument: str, config: pytest.Config) -> tuple[ListFile | None, str]:
         # A node id of a list that this rootdir does not have: "packages/smoke.json::zlib" of the plugin's
         # own.
         if Path(text).parent == Path("packages"):
-            return find_list_file(Path(text).stem, rootdir=config.rootpath, directory=directory), name
+            own = config.rootpath / "packages"
+            return _find_named(Path(text).stem, config.rootpath, [own], shipped_directories()), name
         raise BadInputError(f"no package list at {text!r} ({path}); check the path")
     if not path.is_file() and (not path.is_dir() or _stands_in_packages(path, config.rootpath)):
         raise BadInputError(f"the package list {text!r} ({path}) is no regular file; name a file")
-    if path.is_file() and (_stands_in_packages(path, config.rootpath) or _has_sign(path, _LIST_SIGNS)):
+    if path.is_file() and _is_list(path, config.rootpath):
         return _describe(path, config.rootpath), name
     return None, name
 
 
 def _stands_in_packages(path: Path, rootdir: Path) -> bool:
-    return path.parent.resolve() == (rootdir / "packages").resolve()
+    return path.parent.resolve() in {(rootdir / folder).resolve() for folder in _LIST_FOLDERS}
 
 
-def _has_sign(path: Path, signs: tuple[bytes, ...]) -> bool:
+def _is_list(path: Path, rootdir: Path) -> bool:
+    signs = _sniff(path)
+    return signs == "list" or (signs is None and path.is_file() and _stands_in_packages(path, rootdir))
+
+
+def _sniff(path: Path) -> Literal["manifest", "list"] | None:
+    """Say what a file looks like; whatever else it has, a manifest's schema version makes it one."""
     if not path.is_file():
-        return False
+        return None
     try:
         with path.open("rb") as file:
-            head = file.read(_SNIFF_BYTES)
+            text = file.read(_SNIFF_BYTES)
     except OSError:
-        return False
-    return any(sign in head for sign in signs)
+        return None
+    if _MANIFEST_SIGN.search(text):
+        return "manifest"
+    return "list" if _LIST_SIGN.search(text) else None
 
 
 def _find_manifest_file(value: str, config: pytest.Config) -> ListFile:

@@ -122,6 +122,71 @@ def test_json_files_of_other_plugins_are_left_alone(rootdir: Path, pytester: pyt
     result.assert_outcomes(passed=1)
 
 
+STRANGERS = {
+    "words of ours": ("mine.yaml", "test: x\nvalue: batch_value\n"),
+    "a key that ends alike": ("mine.yaml", "my_schema_version: batch_v1\n"),
+    "an object of packages": ("mine.json", '{"lockfileVersion": 3, "packages": {"a": {}}}'),
+    "a note of packages": ("mine.json", '{"kind": "packages", "of": ["$schema_version"]}'),
+}
+
+
+@pytest.mark.parametrize(("name", "text"), STRANGERS.values(), ids=STRANGERS.keys())
+def test_a_file_of_another_plugin_is_taken_for_none_of_ours(
+    rootdir: Path, pytester: pytest.Pytester, name: str, text: str
+) -> None:
+    (rootdir / name).write_text(text)
+    result = pytester.runpytest_inprocess(name)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR  # pytest's own: nobody here collects it
+    result.stderr.fnmatch_lines(["ERROR: not found: *"])
+    result.stderr.no_fnmatch_line("atesor:*")
+
+
+CASES = '"batch": {"cases": [{"label": "packages", "runspec": "c.yaml"}]}'
+SIGNED = {
+    "JSON": f'{{"schema_version": "batch_v1", {CASES}}}',
+    "its version last": f'{{{CASES}, "schema_version":\n"batch_v1"}}',
+    "YAML": "schema_version : 'batch_v1'\nbatch:\n  cases: [{label: packages, runspec: c.yaml}]\n",
+    "flow": "{'schema_version': batch_v1, batch: {cases: [{label: packages, runspec: c.yaml}]}}\n",
+}
+
+
+@pytest.mark.parametrize("text", SIGNED.values(), ids=SIGNED.keys())
+def test_a_manifest_is_known_by_its_schema_version(
+    rootdir: Path, pytester: pytest.Pytester, capfd: pytest.CaptureFixture[str], text: str
+) -> None:
+    (rootdir / "c.yaml").write_text("{schema_version: runspec_v1, kind: command, command: {argv: [a]}}")
+    name = "m.json" if text.startswith('{"') else "m.yaml"
+    (rootdir / name).write_text(text)
+    run = run_inside(pytester, capfd, "--collect-only", "-q", name)
+    assert (run.code, run.lines[0]) == (0, f"{name}::packages")
+    run = run_inside(pytester, capfd, "--collect-only", "-q", f"{name}::nope")
+    assert run.code == 2
+    assert f'{name} has no case "nope"' in run.err
+
+
+def test_a_list_is_no_manifest_for_the_name_of_a_package(
+    rootdir: Path, pytester: pytest.Pytester, capfd: pytest.CaptureFixture[str]
+) -> None:
+    entry = {"name": "batch_viewer", "url": "https://example.org/x/batch_viewer"}
+    (rootdir / "mine.json").write_text(json.dumps({"$schema_version": 1, "packages": [entry]}))
+    run = run_inside(pytester, capfd, "--collect-only", "-q", "mine.json")
+    assert (run.code, run.lines[0]) == (0, "mine.json::batch_viewer")
+
+
+def test_the_workflows_lists_have_names_too(
+    rootdir: Path, pytester: pytest.Pytester, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (rootdir / ".github").mkdir()
+    (rootdir / "packages").rename(rootdir / ".github" / "packages")
+    (rootdir / ".github" / "packages" / "three.json").rename(rootdir / ".github" / "packages" / "smoke.json")
+    run = run_inside(pytester, capfd, "--collect-only", "-q", "--atesor-list=smoke")
+    ids = [line for line in run.lines if "::" in line]
+    assert ids == [f".github/packages/smoke.json::{name}" for name in ("zlib", "gron", "hugo")]
+    assert run_inside(pytester, capfd, "--collect-only", "-q", ids[1]).lines[0] == ids[1]
+    shipped = run_inside(pytester, capfd, "--collect-only", "-q", "packages/smoke.json::cjson")
+    assert shipped.lines[0] == "packages/smoke.json::cjson"
+
+
 def test_a_list_by_setting_gives_way_to_paths(
     rootdir: Path,
     pytester: pytest.Pytester,

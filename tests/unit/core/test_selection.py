@@ -42,3 +42,9 @@ def test_an_unknown_name_is_a_usage_error_with_near_matches(wanted: list[str], m
         select_names(KNOWN, wanted, "packages/x.json")
     assert str(caught.value) == message
     assert caught.value.exit_code == 2
+
+
+def test_an_unknown_case_is_called_a_case() -> None:
+    with pytest.raises(UsageError) as caught:
+        select_names(KNOWN, ["qqq"], "s.yaml", "case")
+    assert str(caught.value) == 's.yaml has no case "qqq"; --collect-only lists them'

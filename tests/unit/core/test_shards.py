@@ -45,3 +45,18 @@ def test_a_bad_shard_is_a_usage_error(index: int | None, total: int | None) -> N
     with pytest.raises(UsageError) as caught:
         parse_shard(index, total)
     assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("index", "total", "words"),
+    [
+        pytest.param(3, None, "shard index 3 from A needs a shard total; ", id="index-alone"),
+        pytest.param(None, 3, "shard total 3 from B needs a shard index from 0 to 2; ", id="total-alone"),
+        pytest.param(3, 3, "shard index 3 from A is out of range; with 3 shards ", id="index-too-large"),
+        pytest.param(0, 0, "shard total 0 from B is out of range; ", id="total-zero"),
+    ],
+)
+def test_a_bad_shard_names_where_it_came_from(index: int | None, total: int | None, words: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_shard(index, total, index_origin="A", total_origin="B")
+    assert str(caught.value).startswith(words)

@@ -103,6 +103,10 @@ BAD = {
     "engine": ({"ATESOR_ENGINE": "lxc"}, "unknown engine 'lxc' from ATESOR_ENGINE in the environment"),
     "quotes": ({"ATESOR_AGENT": "'open"}, 'agent command "\'open" from ATESOR_AGENT'),
     "digits": ({"ATESOR_SHARD_TOTAL": "٣"}, "bad shard total '٣'"),
+    "shard": (
+        {"ATESOR_SHARD_INDEX": "3"},
+        "shard index 3 from ATESOR_SHARD_INDEX in the environment needs a shard total",
+    ),
     "names": ({"ATESOR_ONLY": "@none"}, "cannot read the names in"),
 }
 
@@ -116,6 +120,52 @@ def test_a_bad_value_names_itself_and_its_place(
         read_options(pytester.parseconfig(), environ)
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_of_what_is_settled_only_the_command_line_is_asked(rootdir: Path, pytester: pytest.Pytester) -> None:
+    (rootdir / "tox.ini").write_text("[pytest]\natesor_engine = bogus\natesor_retry_environment = 3\n")
+    (rootdir / ".env").write_text("ATESOR_ONLY=@gone\nATESOR_SLOT_PIDS=99\n")
+    config = pytester.parseconfig("--atesor-target=native")
+    environ = {"ATESOR_PLATFORM": "bogus", "ATESOR_TARGET": "bogus", "ATESOR_NO_BREAKER": "1"}
+    options = read_options(config, environ, settled={"engine", "only", "platform", "target"})
+    assert (options.platform, options.target, options.engine) == (Platform.DEBIAN, Target.NATIVE, "auto")
+    assert (options.only, options.limits.pids, options.retry_environment) == ((), 99, 3)
+    assert not options.has_breaker
+
+
+def test_it_is_known_where_a_value_came_from(rootdir: Path, pytester: pytest.Pytester) -> None:
+    (rootdir / ".env").write_text("ATESOR_BATCH_ID=b\n")
+    options = read_options(pytester.parseconfig("--atesor-platform=debian"), {"ATESOR_OUTPUT_ROOT": "o"})
+    assert options.origins == {
+        "platform": "--atesor-platform",
+        "output-root": "ATESOR_OUTPUT_ROOT in the environment",
+        "batch-id": f"ATESOR_BATCH_ID in {rootdir}/.env",
+    }
+    assert options.given == {"platform"}
+
+
+def test_paths_of_settings_count_from_the_rootdir(
+    rootdir: Path, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (rootdir / "names").write_text("zlib\n")
+    (rootdir / "sub").mkdir()
+    (rootdir / "sub" / "names").write_text("gron\n")
+    (rootdir / ".env").write_text("ATESOR_ONLY=@names\nATESOR_PROFILE_ROOT=p\nATESOR_STATE_DIR=state\n")
+    monkeypatch.chdir(rootdir / "sub")
+    options = read_options(pytester.parseconfig(), {})
+    assert (options.only, options.profile_root) == (("zlib",), rootdir / "p")
+    assert options.dotenv["ATESOR_STATE_DIR"] == str(rootdir / "state")
+    options = read_options(pytester.parseconfig("--atesor-only=@names", "--atesor-profile-root=p"), {})
+    assert (options.only, options.profile_root) == (("gron",), rootdir / "sub" / "p")
+
+
+def test_atesor_run_wants_a_list_in_any_case(rootdir: Path, pytester: pytest.Pytester) -> None:
+    config = pytester.parseconfig("--atesor-run=")
+    assert find_list_setting(config, {}) == "command"
+    assert read_options(config, {}).package_list == "smoke"
+    (rootdir / ".env").write_text("ATESOR_LIST=mine\n")
+    assert read_options(config, {}).package_list == "mine"
+    assert read_options(pytester.parseconfig("--atesor-run=", "--atesor-list="), {}).package_list == ""
 
 
 def test_shards(rootdir: Path, pytester: pytest.Pytester) -> None:
