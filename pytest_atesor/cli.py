@@ -9,28 +9,26 @@ from __future__ import annotations
 import io
 import os
 import sys
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
 from pytest_atesor import __version__
 from pytest_atesor.commands.batch import MOST_WORKERS, ExtraCommand, batch, check_workers, run_pytest
-from pytest_atesor.commands.doctor import doctor, read_environment
+from pytest_atesor.commands.doctor import doctor
+from pytest_atesor.commands.machine import choose_machine, read_environment, with_machine_options
 from pytest_atesor.commands.report import compare, history, report
 from pytest_atesor.commands.resources import resources
 from pytest_atesor.commands.sweep import sweep
-from pytest_atesor.core.plan import Platform, Target
+from pytest_atesor.core.plan import Target
 from pytest_atesor.core.text import LONGEST_LINE, sanitize_line
 from pytest_atesor.errors import AtesorError, UsageError, explaining_paths
-from pytest_atesor.options import ENGINES, LIST
+from pytest_atesor.option_table import RUN
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
 __all__ = ["main", "plan_pytest_arguments"]
-
-_DEFAULT_LIST: Final = "smoke"
-_TARGET: Final = "ATESOR_TARGET"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -76,19 +74,20 @@ def plan_pytest_arguments(  # noqa: PLR0913 - the predecessor's flags, one by on
     names: Sequence[str],
     extra: Sequence[str],
     cpus: int,
-    environ: Mapping[str, str],
 ) -> list[str]:
     """Translate ``atesor run`` into pytest's arguments; ``extra`` goes through as it is.
 
-    The workers of the native target are its machines' to count: by default as many as they can hold, and the
-    batch refuses more than they have cores. Raises UsageError for a worker count outside 1 to ``cpus``.
+    What no flag says is left to the settings that pytest finds from the rootdir: the list, else smoke, and
+    the target with what it allows. There the workers are counted: by default as many as there are CPUs, or as
+    the native machines can hold; the batch refuses more than they have cores. Raises UsageError for a worker
+    count that no target can have.
     """
-    is_native = (target or environ.get(_TARGET)) == Target.NATIVE
-    arguments = ["-n", _parse_native_workers(workers) if is_native else _parse_workers(workers, cpus)]
-    if package_list is None:
-        package_list = environ.get(LIST.env) or _DEFAULT_LIST
-    arguments.append(f"{LIST.flag}={package_list}")
+    if workers is not None:
+        limit = f"{cpus}, the CPU count, or on native machines to their core count"
+        check_workers(workers, cpus if target == Target.QEMU else MOST_WORKERS, limit)
+    arguments = ["-n", workers or "auto", f"{RUN.flag}={workers or ''}"]
     optional = {
+        "list": package_list,
         "platform": platform,
         "target": target,
         "shard-index": shard_index,
@@ -102,14 +101,6 @@ def plan_pytest_arguments(  # noqa: PLR0913 - the predecessor's flags, one by on
             raise UsageError(f"unknown package name {name!r}: no name begins with @")
         arguments.append(f"--atesor-only={name}")
     return [*arguments, *extra]
-
-
-def _parse_workers(text: str | None, cpus: int) -> str:
-    return str(cpus) if text is None else check_workers(text, cpus, f"{cpus}, the CPU count")
-
-
-def _parse_native_workers(text: str | None) -> str:
-    return "auto" if text is None else check_workers(text, MOST_WORKERS, "the core count of the machines")
 
 
 @click.group(
@@ -168,7 +159,6 @@ def _run(context: click.Context, /, **flags: object) -> int:
         **flags,  # type: ignore[arg-type]  # click's values, as declared above
         extra=context.obj,
         cpus=os.cpu_count() or 1,
-        environ=read_environment(),
     )
     return run_pytest(arguments)
 
@@ -211,44 +201,41 @@ def _replay(arguments: tuple[str, ...]) -> int:
 
 
 @_atesor.command(
-    name="setup", help="Check this machine and make the sandbox image, so that a batch can start at once."
+    name="setup",
+    help="""Check this machine and make the sandbox image, so that a batch can start at once.
+
+    What is not given comes from the environment, or from .env in this directory. """,
 )
-@click.option(
-    "--platform", metavar="NAME", default="debian", show_default=True, help="alpine, debian or ubuntu."
-)
-@click.option(
-    "--engine", metavar="NAME", default="auto", show_default=True, help="auto, docker, podman or host."
-)
-@click.option(
-    "--no-acceleration", is_flag=True, help="The plain image, for batches with --atesor-no-acceleration."
-)
+@with_machine_options
 @click.option("--rebuild", is_flag=True, help="Make the image again even when it is current.")
-def _setup(platform: str, engine: str, *, no_acceleration: bool, rebuild: bool) -> int:
+def _setup(platform: str | None, engine: str | None, *, no_acceleration: bool, rebuild: bool) -> int:
     from pytest_atesor.sandbox.image import describe_image, ensure_image  # noqa: PLC0415 - only for this command
     from pytest_atesor.sandbox.preflight import run_preflight  # noqa: PLC0415 - the same
     from pytest_atesor.sandbox.select import select_engine  # noqa: PLC0415 - the same
     from pytest_atesor.sandbox.slots import state_directory  # noqa: PLC0415 - the same
 
-    if platform not in list(Platform):
-        raise UsageError(f"unknown platform {platform!r}; use one of: {', '.join(Platform)}")
-    if engine not in ENGINES[:-1]:
-        raise UsageError(f"unknown engine {engine!r}; use one of: {', '.join(ENGINES[:-1])}")
-    state = state_directory(os.environ)
-    chosen = select_engine(engine)
-    accelerated = not no_acceleration
-    run_preflight(chosen, Platform(platform), Target.QEMU, state=state, accelerated=accelerated)
+    environ = read_environment()
+    choice = choose_machine(environ, platform=platform, engine=engine, no_acceleration=no_acceleration)
+    if choice.engine == "none":
+        raise UsageError(
+            "the engine 'none' of ATESOR_ENGINE has no image to make; choose another with --engine"
+        )
+    state = state_directory(environ)
+    chosen = select_engine(choice.engine, state=state)
+    run_preflight(chosen, choice.platform, Target.QEMU, state=state, accelerated=choice.is_accelerated)
     image = ensure_image(
         chosen,
-        Platform(platform),
+        choice.platform,
         state=state,
         progress=click.echo,
         rebuild=rebuild,
-        accelerated=accelerated,
+        accelerated=choice.is_accelerated,
         must_prove=True,
+        environ=environ,
     )
     click.echo(f"{chosen.name} has the image {image}")
-    if accelerated:
-        click.echo(f"image: {describe_image(chosen, Platform(platform), state=state)}")
+    if choice.is_accelerated:
+        click.echo(f"image: {describe_image(chosen, choice.platform, state=state)}")
     return 0
 
 

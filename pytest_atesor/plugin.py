@@ -13,7 +13,7 @@ import pytest
 
 from pytest_atesor.errors import AtesorError, UsageError, explaining_paths
 from pytest_atesor.intake.request import has_request
-from pytest_atesor.options import add_options, join_values, read_options
+from pytest_atesor.options import add_options, is_run_command, join_values, read_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +43,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 @pytest.hookimpl(tryfirst=True, optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """Let ``-n auto`` of a native batch mean what its machine can hold."""
+    """Let ``-n auto`` mean what a native batch's machines can hold, and the CPU count for ``atesor run``."""
     try:
         with explaining_paths():
             if not has_request(config, os.environ):
@@ -52,7 +52,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     except AtesorError:  # said where the batch begins
         return None
     if options.target != "native":
-        return None
+        return os.cpu_count() if is_run_command(config) else None
     from pytest_atesor.intake.native import (  # noqa: PLC0415 - only for this target
         count_workers_there,
         counts_there,

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from pytest_atesor.core.plan import Platform, Target
-from pytest_atesor.errors import SetupError, UsageError
-from pytest_atesor.options import ENGINES
+from pytest_atesor.commands.machine import (
+    MachineChoice,
+    choose_machine,
+    read_environment,
+    with_machine_options,
+)
+from pytest_atesor.core.plan import Target
+from pytest_atesor.errors import SetupError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["doctor", "read_environment"]
+__all__ = ["doctor"]
 
 _NOT_READY: Final = 1
 
@@ -23,31 +26,24 @@ _NOT_READY: Final = 1
 @click.command(
     help="""Check the machine that builds run on, and print every problem with the command that mends it.
 
-    Nothing is installed and nothing runs. With --target native the machines of ATESOR_SSH_* (environment
-    or .env) are looked at. Exit code: 0 ready; 1 not ready, or not readable; 2 a bad flag. """,
+    Nothing is installed and nothing runs. What is not given comes from the environment, or from .env in this
+    directory. With --target native the machines of ATESOR_SSH_* are looked at, and the other flags say
+    nothing. Exit code: 0 ready; 1 not ready, or not readable; 2 a bad flag. """,
 )
 @click.option("--target", metavar="NAME", help="qemu or native.  [default: ATESOR_TARGET, else qemu]")
-@click.option("--engine", metavar="NAME", default="auto", show_default=True, help="For qemu: the engine.")
-def doctor(target: str | None, engine: str) -> int:
+@with_machine_options
+def doctor(target: str | None, platform: str | None, engine: str | None, *, no_acceleration: bool) -> int:
     """Look at the machine of the target."""
     environ = read_environment()
-    chosen = target or environ.get("ATESOR_TARGET") or Target.QEMU.value
-    if chosen not in list(Target):
-        raise UsageError(f"unknown target {chosen!r}; use one of: {', '.join(Target)}")
-    if engine not in ENGINES[:-1]:
-        raise UsageError(f"unknown engine {engine!r}; use one of: {', '.join(ENGINES[:-1])}")
-    return _check_native(environ) if chosen == Target.NATIVE else _check_emulated(engine, environ)
-
-
-def read_environment() -> dict[str, str]:
-    """Return the environment over what ``.env`` in the working directory says."""
-    from dotenv import dotenv_values  # noqa: PLC0415 - only for this command
-
-    try:
-        dotenv = dotenv_values(Path(".env"), encoding="utf-8", interpolate=False)
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read .env: {error}; it holds NAME=value lines in UTF-8") from error
-    return {**{name: text for name, text in dotenv.items() if text is not None}, **os.environ}
+    choice = choose_machine(
+        environ, platform=platform, target=target, engine=engine, no_acceleration=no_acceleration
+    )
+    if choice.target is Target.NATIVE:
+        return _check_native(environ)
+    if choice.engine == "none":
+        click.echo("engine: none; the agent brings its own sandbox\nready")
+        return 0
+    return _check_emulated(choice, environ)
 
 
 def _check_native(environ: Mapping[str, str]) -> int:
@@ -68,7 +64,7 @@ def _check_native(environ: Mapping[str, str]) -> int:
     return 0
 
 
-def _check_emulated(engine: str, environ: Mapping[str, str]) -> int:
+def _check_emulated(choice: MachineChoice, environ: Mapping[str, str]) -> int:
     from pytest_atesor.sandbox.image import describe_image  # noqa: PLC0415 - only for this target
     from pytest_atesor.sandbox.preflight import run_preflight  # noqa: PLC0415 - the same
     from pytest_atesor.sandbox.select import NoEngineError, select_engine  # noqa: PLC0415 - the same
@@ -76,8 +72,10 @@ def _check_emulated(engine: str, environ: Mapping[str, str]) -> int:
 
     state = state_directory(environ)
     try:
-        chosen = select_engine(engine)
-        info = run_preflight(chosen, Platform.DEBIAN, Target.QEMU, state=state)
+        engine = select_engine(choice.engine, state=state)
+        info = run_preflight(
+            engine, choice.platform, Target.QEMU, state=state, accelerated=choice.is_accelerated
+        )
     except NoEngineError as error:
         _tell_problems(error.reasons)
         click.echo("not ready: no container engine answers; mend one of them")
@@ -89,7 +87,8 @@ def _check_emulated(engine: str, environ: Mapping[str, str]) -> int:
     click.echo(f"engine: {info.name} {info.version}{', without root' if info.rootless else ''}")
     if info.unenforced:
         click.echo(f"it cannot enforce here: {', '.join(info.unenforced)}")
-    click.echo(f"image: {describe_image(chosen, Platform.DEBIAN, state=state)}")
+    image = describe_image(engine, choice.platform, state=state, accelerated=choice.is_accelerated)
+    click.echo(f"image: {image}")
     click.echo("ready")
     return 0
 

@@ -32,9 +32,16 @@ from pytest_atesor.errors import SetupError, UsageError
 from pytest_atesor.intake.drafting import plan_input, settle_output_root
 from pytest_atesor.intake.encoding import check_file_names, check_told
 from pytest_atesor.intake.leasing import clear_slot, lease_slots, reap_strays
-from pytest_atesor.intake.reopening import freeze_options, list_cases, read_frozen, reopen
+from pytest_atesor.intake.reopening import (
+    freeze_options,
+    list_cases,
+    read_frozen,
+    refuse_options,
+    reopen,
+    settled_options,
+)
 from pytest_atesor.intake.request import find_list_file, find_request
-from pytest_atesor.options import ENGINES, find_reopen, read_options
+from pytest_atesor.options import ENGINES, LIST, find_given, find_reopen, read_options
 from pytest_atesor.sandbox.slots import state_directory
 from pytest_atesor.work.kinds import gather_kinds
 from pytest_atesor.work.worker import Orders
@@ -49,6 +56,7 @@ if TYPE_CHECKING:
     from pytest_atesor.core.clock import Clock
     from pytest_atesor.core.plan import Json, Plan
     from pytest_atesor.intake.reopening import Reopened
+    from pytest_atesor.intake.request import ListFile
     from pytest_atesor.options import Options, ReopenOptions
 
 __all__ = ["LOG_DIRECTORY", "Draft", "count_workers", "make_batch", "make_draft", "write_plan"]
@@ -90,9 +98,7 @@ def make_draft(config: pytest.Config, environ: Mapping[str, str]) -> Draft | Non
         return None
     check_file_names()
     options = read_options(config, environ)
-    file = request.list_file or find_list_file(
-        options.package_list or "", rootdir=config.rootpath, directory=config.invocation_params.dir
-    )
+    file = request.list_file or _find_list(options, config)
     _refuse_set_up_only(config)
     if options.target is Target.NATIVE:
         from pytest_atesor.intake.native import spread_over_machines  # noqa: PLC0415 - only for this target
@@ -107,6 +113,13 @@ def make_draft(config: pytest.Config, environ: Mapping[str, str]) -> Draft | Non
     return draft
 
 
+def _find_list(options: Options, config: pytest.Config) -> ListFile:
+    """Return the list that the options name: a path of a setting counts from the rootdir."""
+    is_flag = LIST.name in options.given
+    directory = config.invocation_params.dir if is_flag else config.rootpath
+    return find_list_file(options.package_list or "", rootdir=config.rootpath, directory=directory)
+
+
 def _draft_again(wish: ReopenOptions, config: pytest.Config, environ: Mapping[str, str]) -> Draft:
     if config.args_source is config.ArgsSource.ARGS:
         raise UsageError(
@@ -115,7 +128,9 @@ def _draft_again(wish: ReopenOptions, config: pytest.Config, environ: Mapping[st
     _refuse_set_up_only(config)
     check_file_names()
     plan = read_frozen(wish)
-    options = freeze_options(read_options(config, environ), plan, wish, config.rootpath)
+    refuse_options(find_given(config), wish)
+    options = read_options(config, environ, settled=settled_options(plan))
+    options = freeze_options(options, plan, wish, config.rootpath)
     draft = _make_draft(plan, options, count_workers(config), config)
     if config.option.collectonly:
         return replace(draft, plan=replace(plan, cases=list_cases(wish)))
@@ -207,9 +222,10 @@ def _prepare_sites(
     draft: Draft, environ: Mapping[str, str], settings: dict[str, Json], stack: ExitStack
 ) -> tuple[Path, tuple[Site, ...]]:
     """Return the state directory and where the slots are; ``settings`` gets what was found there."""
+    environ = {**draft.options.dotenv, **environ}
     state = state_directory(environ)
     if draft.plan.target is not Target.NATIVE or draft.options.engine == "none":
-        return state, (_prepare_site(draft, state, settings),)
+        return state, (_prepare_site(draft, state, settings, environ),)
     from pytest_atesor.intake.native import hold_machines  # noqa: PLC0415 - only for this target
 
     state = state / "native"  # nothing of it is shared with emulated batches
@@ -301,7 +317,10 @@ def _check_machine(config: pytest.Config, draft: Draft) -> None:
             "use --atesor-target qemu"
         )
     if draft.sandboxed and options.agent is not None and not _can_run(options.agent[0], config.rootpath):
-        raise SetupError(f"the agent {options.agent[0]!r} is no program that can be run; check the path")
+        origin = options.origins.get("agent", "the plan")
+        raise SetupError(
+            f"the agent {options.agent[0]!r}, from {origin}, is no program that can be run; check the path"
+        )
     check_writable(config.rootpath / LOG_DIRECTORY, "the log directory")
     junit: Any = config.getoption("xmlpath", None)
     if junit:
@@ -313,7 +332,7 @@ def _can_run(program: str, rootdir: Path) -> bool:
     return shutil.which(str(rootdir / program) if "/" in program else program) is not None
 
 
-def _prepare_site(draft: Draft, state: Path, settings: dict[str, Json]) -> Site:
+def _prepare_site(draft: Draft, state: Path, settings: dict[str, Json], environ: Mapping[str, str]) -> Site:
     """Choose and check the engine and make the image, and put down in ``settings`` what was found."""
     slots = max(1, draft.workers)
     if draft.options.engine == "none":
@@ -324,12 +343,19 @@ def _prepare_site(draft: Draft, state: Path, settings: dict[str, Json]) -> Site:
     from pytest_atesor.sandbox.select import select_engine  # noqa: PLC0415 - the same
 
     plan = draft.plan
-    engine = select_engine(draft.options.engine)
+    engine = select_engine(draft.options.engine, state=state)
     accelerated = draft.options.is_accelerated
     info = run_preflight(engine, plan.platform, plan.target, state=state, accelerated=accelerated)
     if info.unenforced:
         _show_progress(f"warning: {engine.name} cannot enforce here: {', '.join(info.unenforced)}")
-    image = ensure_image(engine, plan.platform, state=state, progress=_show_progress, accelerated=accelerated)
+    image = ensure_image(
+        engine,
+        plan.platform,
+        state=state,
+        progress=_show_progress,
+        accelerated=accelerated,
+        environ=environ,
+    )
     limits = draft.options.limits
     memory = limits.memory_bytes or share_memory(psutil.virtual_memory().total, draft.workers)
     settings.update(engine=engine.name, engine_version=info.version, image=image, memory_bytes=memory)

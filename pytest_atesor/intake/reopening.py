@@ -19,7 +19,7 @@ from pytest_atesor.errors import UsageError
 from pytest_atesor.work.worker import show_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     from pytest_atesor.bundle.lock import Holder
     from pytest_atesor.core.clock import Clock
@@ -34,7 +34,9 @@ __all__ = [
     "freeze_options",
     "list_cases",
     "read_frozen",
+    "refuse_options",
     "reopen",
+    "settled_options",
 ]
 
 _OF_NEW_BATCHES: Final = (
@@ -50,6 +52,7 @@ _OF_NEW_BATCHES: Final = (
     "only",
     "plan-only",
 )
+_FIXED: Final = ("platform", "target", "engine", "no-acceleration", "build-network", "agent", "package")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,18 +74,28 @@ def list_cases(wish: ReopenOptions) -> tuple[Case, ...]:
     return choose_cases(read_bundle(wish.root).ledger, wish)
 
 
+def refuse_options(given: Collection[str], wish: ReopenOptions) -> None:
+    """Raise UsageError for an option on the command line that only a new batch can have."""
+    for name in _OF_NEW_BATCHES:
+        if name in given:
+            raise UsageError(
+                f"--atesor-{name} is for a new batch, and the plan of {show_path(wish.root)} is frozen;"
+                " drop it, or start a new batch"
+            )
+
+
+def settled_options(plan: Plan) -> frozenset[str]:
+    """Return the options that the plan has settled: of them only the command line is to be asked."""
+    settled = frozenset((*_OF_NEW_BATCHES, *_FIXED))
+    return settled - {"engine"} if _leaves_engine_open(plan) else settled
+
+
 def freeze_options(options: Options, plan: Plan, wish: ReopenOptions, rootdir: Path) -> Options:
     """Return the options with what the plan fixed in them.
 
     Raises UsageError for one on the command line that contradicts, or another rootdir.
     """
     where = show_path(wish.root)
-    for name in _OF_NEW_BATCHES:
-        if name in options.given:
-            raise UsageError(
-                f"--atesor-{name} is for a new batch, and the plan of {where} is frozen;"
-                " drop it, or start a new batch"
-            )
     planned = Path(str(plan.settings.get("rootdir", rootdir)))
     if planned.is_dir() and planned.resolve() != rootdir.resolve():
         raise UsageError(f"{where} belongs to the rootdir {planned}; add --rootdir={planned}")
@@ -92,7 +105,7 @@ def freeze_options(options: Options, plan: Plan, wish: ReopenOptions, rootdir: P
         options,
         platform=plan.platform,
         target=plan.target,
-        engine=options.engine if engine == "auto" else engine,  # a batch that was only planned left it open
+        engine=options.engine if _leaves_engine_open(plan) else engine,
         is_accelerated=plan.settings.get("no_acceleration") is not True,
         has_build_network=plan.settings.get("build_network") is True,
         agent=tuple(agent) if agent is not None else None,
@@ -101,7 +114,7 @@ def freeze_options(options: Options, plan: Plan, wish: ReopenOptions, rootdir: P
         only=(),
         output_root=wish.root.parent,
     )
-    fixed: dict[str, tuple[Json, Json]] = {
+    fixed: dict[str, tuple[Json, Json]] = {  # of each in _FIXED
         "platform": (options.platform.value, frozen.platform.value),
         "target": (options.target.value, frozen.target.value),
         "engine": (frozen.engine if options.engine == "auto" else options.engine, frozen.engine),
@@ -117,6 +130,11 @@ def freeze_options(options: Options, plan: Plan, wish: ReopenOptions, rootdir: P
                 " drop it, or start a new batch"
             )
     return frozen
+
+
+def _leaves_engine_open(plan: Plan) -> bool:
+    """Say whether the batch was only planned, for whatever engine there would be."""
+    return plan.settings.get("engine", "auto") == "auto"
 
 
 def choose_cases(ledger: Ledger, wish: ReopenOptions) -> tuple[Case, ...]:

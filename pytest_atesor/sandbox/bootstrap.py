@@ -39,7 +39,7 @@ _SYSTEM_BYTES = 4 << 30  # the larger of the two systems with its packages, and 
 _SHARED_SCRATCH = Path("/var/tmp")  # noqa: S108 - the ids of mmdebstrap's user namespace may not enter ours
 
 
-def bootstrap_archive(
+def bootstrap_archive(  # noqa: PLR0913 - keyword-only facts of one image
     platform: Platform,
     archive: Path,
     *,
@@ -47,10 +47,12 @@ def bootstrap_archive(
     digest: str,
     progress: Callable[[str], None],
     accelerated: bool = True,
+    environ: Mapping[str, str] = os.environ,
 ) -> None:
     """Write the platform's image archive (zstd); it appears only when complete.
 
-    One that is not ``accelerated`` is made with native tools, too, and loses them at the end.
+    One that is not ``accelerated`` is made with native tools, too, and loses them at the end. ``progress``
+    gets a line per step, with ATESOR_SETUP_STREAM=1 in ``environ`` all output.
     Raises SetupError naming the missing package or the log.
     """
     host = recipe.host_architecture()
@@ -76,7 +78,8 @@ def bootstrap_archive(
             scratch.mkdir()
             argv = [*_plan_mounts(scratch), *argv]
         with LayerPacker(root, directory / "layer.zst") as packer:
-            _run_logged(argv, log, scratch=scratch, progress=progress)
+            streams = environ.get(_STREAM_VARIABLE) == "1"
+            _run_logged(argv, log, scratch=scratch, progress=progress, streams=streams)
             versions = Path(f"{root}.versions").read_text(encoding="utf-8")
             created = int(time.time())
             settings = ImageSettings(
@@ -165,13 +168,14 @@ def _temporary(parent: Path) -> Iterator[Path]:
         yield Path(directory)
 
 
-def _run_logged(argv: list[str], log: Path, *, scratch: Path, progress: Callable[[str], None]) -> None:
+def _run_logged(
+    argv: list[str], log: Path, *, scratch: Path, progress: Callable[[str], None], streams: bool
+) -> None:
     """Run the bootstrap in its own session, output to ``log``, its step lines to ``progress``.
 
-    With ATESOR_SETUP_STREAM=1 every line goes there, without control characters and credentials.
+    When it ``streams``, every line goes there, without control characters and credentials.
     """
     last = b""
-    streams = os.environ.get(_STREAM_VARIABLE) == "1"
     with (
         log.open("wb", buffering=0) as written,
         subprocess.Popen(

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from pytest_atesor.errors import SetupError, UsageError
 from pytest_atesor.sandbox.engines.docker import DockerEngine
@@ -12,6 +13,9 @@ from pytest_atesor.sandbox.slots import state_directory
 
 __all__ = ["NoEngineError", "find_engine", "select_engine"]
 
+_CHOICE_S = 5.0
+"""How long a daemon is waited for while there may be other engines."""
+
 
 class NoEngineError(SetupError):
     """None of the engines answers; ``reasons`` has each one's, which ends with what mends it."""
@@ -21,12 +25,15 @@ class NoEngineError(SetupError):
         self.reasons = tuple(reasons)
 
 
-def select_engine(name: str, candidates: Mapping[str, Engine] | None = None) -> Engine:
+def select_engine(
+    name: str, candidates: Mapping[str, Engine] | None = None, *, state: Path | None = None
+) -> Engine:
     """Return an engine that answered its probe; "auto" tries docker, podman and host.
 
-    Raises UsageError for an unknown name, NoEngineError with each engine's reason when none answers.
+    ``state`` is the state directory, without it that of the environment. Raises UsageError for an unknown
+    name, NoEngineError with each engine's reason when none answers.
     """
-    engines = candidates or _make_engines()
+    engines = candidates or _make_engines(state, is_choice=name == "auto")
     if name != "auto":
         engine = _get(name, engines)
         engine.probe()
@@ -50,11 +57,11 @@ def find_engine(name: str) -> Engine:
     return _get(name, _make_engines())
 
 
-def _make_engines() -> Mapping[str, Engine]:
+def _make_engines(state: Path | None = None, *, is_choice: bool = False) -> Mapping[str, Engine]:
     return {
-        "docker": DockerEngine(),
+        "docker": DockerEngine(first_s=_CHOICE_S) if is_choice else DockerEngine(),
         "podman": PodmanEngine(),
-        "host": HostEngine(state_directory(os.environ)),
+        "host": HostEngine(state_directory(os.environ) if state is None else state),
     }
 
 

@@ -84,4 +84,5 @@ def _make_bench(orders: Orders) -> Bench:
         from pytest_atesor.work.native_bench import NativeBench  # noqa: PLC0415 - only for this target
 
         return NativeBench(session, orders.slot, orders.image, Path(orders.state), limits)
-    return SandboxBench(select_engine(orders.engine), orders.slot, orders.image, Path(orders.state), limits)
+    engine = select_engine(orders.engine, state=Path(orders.state))
+    return SandboxBench(engine, orders.slot, orders.image, Path(orders.state), limits)

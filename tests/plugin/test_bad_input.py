@@ -173,6 +173,45 @@ def test_the_place_of_a_bad_value_is_named(
     assert "unknown platform 'arch' from ATESOR_PLATFORM in the environment" in result.err.splitlines()[0]
 
 
+ORIGINS = {
+    "profile root": (
+        {"ATESOR_PROFILE_ROOT": "nope"},
+        "the profile root nope, from ATESOR_PROFILE_ROOT in the environment, is no directory",
+    ),
+    "batch id": ({"ATESOR_BATCH_ID": "../x"}, "'../x' from ATESOR_BATCH_ID in the environment: "),
+    "shard": ({"ATESOR_SHARD_INDEX": "3"}, "shard index 3 from ATESOR_SHARD_INDEX in the environment"),
+}
+
+
+@pytest.mark.parametrize(("environ", "words"), ORIGINS.values(), ids=ORIGINS.keys())
+def test_the_place_of_a_bad_setting_is_named(
+    rootdir: Path,
+    pytester: pytest.Pytester,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    environ: dict[str, str],
+    words: str,
+) -> None:
+    (rootdir / "c.yaml").write_text("{schema_version: runspec_v1, kind: command, command: {argv: [a]}}")
+    (rootdir / "m.yaml").write_text(
+        "{schema_version: batch_v1, batch: {cases: [{label: a, runspec: c.yaml}]}}"
+    )
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    result = run_inside(pytester, capfd, "m.yaml")
+    assert (result.code, len(result.err.splitlines())) == (2, 1)
+    assert words in result.err
+
+
+def test_the_place_of_a_missing_agent_is_named(
+    rootdir: Path, pytester: pytest.Pytester, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (rootdir / ".env").write_text("ATESOR_AGENT=./none\n")
+    result = run_inside(pytester, capfd, "--atesor-list=good")
+    assert result.code == 1
+    assert f"the agent './none', from ATESOR_AGENT in {rootdir}/.env, is no program" in result.err
+
+
 def test_a_taken_batch_id_is_refused(
     rootdir: Path, pytester: pytest.Pytester, capfd: pytest.CaptureFixture[str]
 ) -> None:

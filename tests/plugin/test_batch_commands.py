@@ -256,6 +256,9 @@ REFUSALS = {
     "agent": (["--atesor-agent=x"], "--atesor-agent ['x'] contradicts the plan of"),
     "list": (["--atesor-list=smoke"], "--atesor-list is for a new batch"),
     "batch id": (["--atesor-batch-id=c"], "--atesor-batch-id is for a new batch"),
+    "names": (["--atesor-only=@gone.txt"], "--atesor-only is for a new batch"),
+    "shard": (["--atesor-shard-index=3"], "--atesor-shard-index is for a new batch"),
+    "unknown platform": (["--atesor-platform=bogus"], "unknown platform 'bogus' from --atesor-platform"),
     "a path": (["m.yaml"], "a bundle that goes on has its own cases, and 'm.yaml' is none"),
     "rerun too": (["--atesor-rerun=x"], "--atesor-resume and --atesor-rerun exclude each other"),
     "rerun's option": (["--atesor-rerun-all"], "--atesor-rerun-all needs --atesor-rerun DIR"),
@@ -270,6 +273,78 @@ def test_what_contradicts_the_frozen_plan_is_a_bad_flag(
     assert run.code == 2
     assert message in run.err
     assert len(run.err.splitlines()) == 1
+
+
+OF_OTHERS = {
+    "LIST": "none",
+    "ONLY": "@gone.txt",
+    "SHARD_INDEX": "3",
+    "MAX_CASES": "x",
+    "BATCH_ID": "../x",
+    "PROFILE_ROOT": "gone",
+    "OUTPUT_ROOT": " ",
+    "WRITE_SUMMARY_CSV": "perhaps",
+    "PLATFORM": "bogus",
+    "TARGET": "native",
+    "ENGINE": "bogus",
+    "NO_ACCELERATION": "perhaps",
+    "BUILD_NETWORK": "perhaps",
+    "AGENT": "'open",
+    "PACKAGE": "perhaps",
+}
+
+
+@pytest.mark.parametrize("place", ["environment", "ini"])
+@pytest.mark.parametrize("order", ["--atesor-resume={}", "--atesor-rerun={} --atesor-rerun-all"])
+def test_settings_of_what_the_plan_fixed_are_not_read(
+    pytester: pytest.Pytester,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    planned: str,
+    order: str,
+    place: str,
+) -> None:
+    if place == "ini":
+        lines = [f"atesor_{name.lower()} = {value}" for name, value in OF_OTHERS.items() if value.strip()]
+        pytester.makeini("\n".join(["[pytest]", *lines]))
+    else:
+        for name, value in OF_OTHERS.items():
+            monkeypatch.setenv(f"ATESOR_{name}", value)
+    run = run_inside(pytester, capfd, *order.format(planned).split(), "--co", "-q")
+    assert (run.code, run.err, run.out.splitlines()[0]) == (0, "", "m.yaml::a")
+
+
+@pytest.mark.parametrize("name", ["RETRY_ENVIRONMENT", "NO_BREAKER", "SLOT_PIDS", "SLOT_MEMORY"])
+def test_limits_retries_and_the_breaker_are_those_of_now(
+    pytester: pytest.Pytester,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    planned: str,
+    name: str,
+) -> None:
+    monkeypatch.setenv(f"ATESOR_{name}", "bogus")
+    run = run_inside(pytester, capfd, f"--atesor-resume={planned}", "--co", "-q")
+    assert run.code == 2
+    assert f"ATESOR_{name} in the environment" in run.err
+
+
+def test_the_engine_that_a_plan_left_open_is_that_of_now(
+    pytester: pytest.Pytester,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    planned: str,
+) -> None:
+    pytester.mkdir("packages").joinpath("p.json").write_text(
+        '{"$schema_version": 1, "packages": [{"name": "a", "url": "https://example.org/a"}]}'
+    )
+    run = run_inside(pytester, capfd, "--atesor-list=p", "--atesor-plan-only", "--atesor-batch-id=p")
+    assert run.code == 0, run.err
+    monkeypatch.setenv("ATESOR_ENGINE", "bogus")
+    run = run_inside(pytester, capfd, f"--atesor-resume={planned}", "--co", "-q")
+    assert run.code == 0, run.err
+    run = run_inside(pytester, capfd, "--atesor-resume=runs/batches/p", "--co", "-q")
+    assert run.code == 2
+    assert "unknown engine 'bogus' from ATESOR_ENGINE in the environment" in run.err
 
 
 def test_what_repeats_the_frozen_plan_is_not(
@@ -315,7 +390,11 @@ BAD_INPUTS = {
     "missing": ("gone.yaml", 1, "no manifest at 'gone.yaml'"),
     "strange yaml": ("other.yaml", 1, "other.yaml, line 1, "),
     "bad id": ("m.yaml --atesor-batch-id=../x", 2, "bad batch id '../x'"),
-    "no profile root": ("m.yaml --atesor-profile-root=gone", 2, "the profile root gone is no directory"),
+    "no profile root": (
+        "m.yaml --atesor-profile-root=gone",
+        2,
+        "the profile root gone, from --atesor-profile-root, is no directory",
+    ),
     "unknown label": ("m.yaml --atesor-only=b", 2, '"b"'),
 }
 

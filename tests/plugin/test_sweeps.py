@@ -82,6 +82,18 @@ def test_a_run_with_mixed_outcomes_ends_with_4_and_one_without_with_0(lab: Lab) 
     assert outcomes(lab.root / "runs" / "sweeps" / "c") == {"SIZE-1": "PASS", "SIZE-3": "PASS"}
 
 
+@pytest.mark.parametrize("place", ["environment", ".env"])
+def test_an_output_root_that_is_given_holds_for_sweeps_whatever_it_is(lab: Lab, place: str) -> None:
+    write_sweep(lab)
+    setting = {"ATESOR_OUTPUT_ROOT": "runs/batches"}
+    if place == ".env":
+        (lab.root / ".env").write_text("ATESOR_OUTPUT_ROOT=runs/batches\n")
+    run = atesor(
+        lab, "sweep", "plan", "s.yaml", "--batch-id=b", **(setting if place == "environment" else {})
+    )
+    assert (run.code, run.out) == (0, "atesor: planned 3 cases of s.yaml in runs/batches/b\n")
+
+
 def test_a_killed_sweep_goes_on_with_its_frozen_variants(lab: Lab) -> None:
     waits = 'test "$SIZE" != 2 || [ -e go ] || { echo begun > %s/events; exec sleep 900; }; test "$SIZE" != 3'
     write_sweep(lab, (waits % lab.root).replace("go ", f"{lab.root}/go "))

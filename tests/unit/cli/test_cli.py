@@ -1,5 +1,6 @@
 """``atesor run`` is the predecessor's command line, translated to pytest's."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +23,12 @@ def plan(**flags: Any) -> list[str]:
         "names": (),
         "extra": (),
         "cpus": 4,
-        "environ": {},
     }
     return plan_pytest_arguments(**{**settings, **flags})
 
 
-def test_without_flags_it_is_the_smoke_list_on_every_cpu() -> None:
-    assert plan() == ["-n", "4", "--atesor-list=smoke"]
+def test_what_no_flag_says_is_left_to_the_settings_that_pytest_finds() -> None:
+    assert plan() == ["-n", "auto", "--atesor-run="]
 
 
 def test_every_flag_has_its_option() -> None:
@@ -43,6 +43,7 @@ def test_every_flag_has_its_option() -> None:
     ) == [
         "-n",
         "2",
+        "--atesor-run=2",
         "--atesor-list=full",
         "--atesor-platform=alpine",
         "--atesor-target=native",
@@ -62,30 +63,16 @@ def test_names_are_exact_and_extra_arguments_go_through() -> None:
     ]
 
 
-def test_the_environment_s_list_stands_in_for_smoke() -> None:
-    assert plan(environ={"ATESOR_LIST": "full"}) == ["-n", "4", "--atesor-list=full"]
-    assert plan(environ={"ATESOR_LIST": ""}) == ["-n", "4", "--atesor-list=smoke"]
-    assert plan(package_list="mine", environ={"ATESOR_LIST": "full"}) == ["-n", "4", "--atesor-list=mine"]
-
-
-@pytest.mark.parametrize("workers", ["0", "5", "-1", "x", "", "1.5", "9" * 5000])
-def test_a_worker_count_outside_1_to_the_cpu_count_is_refused(workers: str) -> None:
-    with pytest.raises(UsageError, match="it must be from 1 to 4, the CPU count"):
+@pytest.mark.parametrize("workers", ["0", "1000", "-1", "x", "", "1.5", "9" * 5000])
+def test_a_worker_count_that_no_target_can_have_is_refused(workers: str) -> None:
+    with pytest.raises(UsageError, match="it must be from 1 to 4, the CPU count, or on native"):
         plan(workers=workers)
 
 
-@pytest.mark.parametrize(
-    "flags", [{"target": "native"}, {"environ": {"ATESOR_TARGET": "native"}}], ids=["flag", "setting"]
-)
-def test_the_native_machine_counts_its_own_workers(flags: dict[str, Any]) -> None:
-    assert plan(**flags)[:2] == ["-n", "auto"]
-    assert plan(workers="64", **flags)[:2] == ["-n", "64"]
-    with pytest.raises(UsageError, match="the core count of the machine"):
-        plan(workers="0", **flags)
-
-
-def test_a_target_flag_wins_over_the_setting() -> None:
-    assert plan(target="qemu", environ={"ATESOR_TARGET": "native"})[:2] == ["-n", "4"]
+def test_only_the_native_target_may_have_more_workers_than_there_are_cpus() -> None:
+    assert plan(workers="64", target="native")[:2] == ["-n", "64"]
+    with pytest.raises(UsageError, match="bad worker count '5' from --workers"):
+        plan(workers="5", target="qemu")
 
 
 def test_a_name_cannot_become_a_file_of_names() -> None:
@@ -101,7 +88,7 @@ def test_a_name_cannot_become_a_file_of_names() -> None:
         (["run", "--list"], "--list"),
         (["bogus"], "bogus"),
         (["setup", "--platform", "arch"], "unknown platform 'arch'"),
-        (["setup", "--engine", "none"], "unknown engine 'none'"),
+        (["setup", "--engine", "none"], "unknown engine 'none' from --engine"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -150,14 +137,81 @@ def test_a_command_that_wants_another_shows_its_help(
     assert "error" not in err
 
 
-def test_dotenv_says_which_list_is_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+PLACES = {"env": (".env", "ATESOR_%s=%s\n"), "ini": ("pytest.ini", "[pytest]\natesor_%s = %s\n")}
+
+
+@pytest.fixture
+def below(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory below a rootdir, in which the command is started, without settings of the environment."""
+    for name in ("LIST", "TARGET", "PLATFORM", "ENGINE", "AGENT"):
+        monkeypatch.delenv(f"ATESOR_{name}", raising=False)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    directory = tmp_path / "sub"
+    directory.mkdir()
+    monkeypatch.chdir(directory)
+    return directory
+
+
+def run_listing(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, list[str], str]:
+    """Return exit code, node ids and errors of ``atesor run`` that only lists."""
+    capfd.readouterr()
+    code = main(["run", *arguments, "--", "--collect-only", "-q", "-p", "no:cacheprovider"])
+    captured = capfd.readouterr()
+    return code, [line for line in captured.out.splitlines() if "::" in line], captured.err
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("value", ["mine", "lists/mine.json"], ids=["name", "path"])
+def test_a_list_that_is_configured_is_run_from_wherever_one_stands(
+    below: Path, capfd: pytest.CaptureFixture[str], place: str, value: str
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("ATESOR_LIST", raising=False)
-    Path(".env").write_text("ATESOR_LIST=no-such-list\n")
-    assert main(["run", "--workers", "1"]) == 1
-    assert "no package list named 'no-such-list'" in capsys.readouterr().err
+    root = below.parent
+    name, line = PLACES[place]
+    (root / name).write_text(line % (("LIST" if place == "env" else "list"), value))
+    body = '{"$schema_version": 1, "packages": [{"name": "a", "url": "https://example.org/a"}]}'
+    for folder in ("packages", "lists"):
+        (root / folder).mkdir()
+        (root / folder / "mine.json").write_text(body)
+    source = "packages/mine.json" if value == "mine" else value
+    assert run_listing(capfd) == (0, [f"{source}::a"], "")
+    code, found, _ = run_listing(capfd, "--list", "smoke", "zlib")
+    assert (code, found) == (0, ["packages/smoke.json::zlib"])
+
+
+def test_without_any_setting_the_smoke_list_is_run(below: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert below.is_dir()
+    code, found, _ = run_listing(capfd, "zlib")
+    assert (code, found) == (0, ["packages/smoke.json::zlib"])
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_the_configured_target_says_how_many_workers_there_may_be(
+    below: Path, capfd: pytest.CaptureFixture[str], place: str
+) -> None:
+    cpus = os.cpu_count() or 1
+    code, _, err = run_listing(capfd, f"--workers={cpus + 1}")
+    assert (code, err.count("\n")) == (2, 1)
+    assert f"bad worker count '{cpus + 1}' from --workers; it must be from 1 to {cpus}, the CPU count" in err
+    name, line = PLACES[place]
+    (below.parent / name).write_text(line % (("TARGET" if place == "env" else "target"), "native"))
+    assert run_listing(capfd, f"--workers={cpus + 1}", "zlib")[:2] == (0, ["packages/smoke.json::zlib"])
+
+
+def test_the_cpus_are_counted_by_default(
+    below: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert below.is_dir()
+    monkeypatch.setattr(os, "cpu_count", lambda: 3)
+    monkeypatch.setenv("ATESOR_AGENT", "true")
+    monkeypatch.setenv("ATESOR_ENGINE", "none")
+    assert main(["run", "zlib", "--", "-p", "no:cacheprovider"]) == 0
+    assert "created: 3/3 workers" in capfd.readouterr().out
+
+
+def test_tests_beside_the_smoke_list_are_refused(below: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (below / "test_x.py").touch()
+    assert main(["run", "--", "test_x.py"]) == 2
+    assert "'test_x.py' is none" in capfd.readouterr().err
 
 
 def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,16 +1,19 @@
-"""``atesor doctor``: one list of problems, exit code 1 when the machine is not ready."""
+"""``atesor doctor``: one list of problems, exit code 1 when the machine is not ready; and ``setup``."""
 
 from pathlib import Path
 
 import pytest
 
 from pytest_atesor.cli import main
+from pytest_atesor.commands.machine import MachineChoice, choose_machine
+from pytest_atesor.core.plan import Platform, Target
 
 
 @pytest.fixture(autouse=True)
 def _place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("ATESOR_TARGET", raising=False)
+    for name in ("TARGET", "PLATFORM", "ENGINE", "NO_ACCELERATION", "STATE_DIR"):
+        monkeypatch.delenv(f"ATESOR_{name}", raising=False)
 
 
 def test_a_native_machine_that_is_not_set_is_not_ready(capsys: pytest.CaptureFixture[str]) -> None:
@@ -45,3 +48,65 @@ def test_without_any_engine_each_one_s_problem_stands_with_what_mends_it(
     ]
     assert lines[4].startswith("problem: host: sandboxes without a container engine need ")
     assert lines[-1] == "not ready: no container engine answers; mend one of them"
+
+
+SETTINGS = {
+    "ATESOR_PLATFORM": "alpine",
+    "ATESOR_TARGET": "native",
+    "ATESOR_ENGINE": "podman",
+    "ATESOR_NO_ACCELERATION": "yes",
+}
+
+
+def test_the_machine_is_that_of_a_batch_with_these_settings() -> None:
+    assert choose_machine({"ATESOR_ENGINE": ""}) == MachineChoice(
+        platform=Platform.DEBIAN, target=Target.QEMU, engine="auto", is_accelerated=True
+    )
+    assert choose_machine(SETTINGS) == MachineChoice(
+        platform=Platform.ALPINE, target=Target.NATIVE, engine="podman", is_accelerated=False
+    )
+    assert choose_machine(
+        SETTINGS | {"ATESOR_NO_ACCELERATION": "0"}, platform="ubuntu", target="qemu", engine="host"
+    ) == MachineChoice(platform=Platform.UBUNTU, target=Target.QEMU, engine="host", is_accelerated=True)
+    assert not choose_machine({}, no_acceleration=True).is_accelerated
+
+
+@pytest.mark.parametrize("command", ["doctor", "setup"])
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("PLATFORM=arch", "unknown platform 'arch' from ATESOR_PLATFORM"),
+        ("TARGET=arm", "unknown target 'arm' from ATESOR_TARGET"),
+        ("ENGINE=lxc", "unknown engine 'lxc' from ATESOR_ENGINE"),
+        ("NO_ACCELERATION=perhaps", "bad value 'perhaps' of ATESOR_NO_ACCELERATION"),
+    ],
+)
+def test_a_bad_setting_is_refused_as_by_a_batch(
+    capsys: pytest.CaptureFixture[str], command: str, setting: str, words: str
+) -> None:
+    Path(".env").write_text(f"ATESOR_{setting}\n", encoding="utf-8")
+    assert main([command]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert words in line
+
+
+@pytest.mark.parametrize("command", ["doctor", "setup"])
+def test_the_engine_of_the_settings_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    Path(".env").write_text("ATESOR_ENGINE=podman\n", encoding="utf-8")
+    assert main([command]) == 1
+    captured = capsys.readouterr()
+    assert "podman is not installed" in captured.out + captured.err
+    assert "docker" not in captured.out + captured.err
+
+
+def test_without_an_engine_there_is_nothing_to_look_at_and_no_image(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ATESOR_ENGINE", "none")
+    assert main(["doctor"]) == 0
+    assert capsys.readouterr().out == "engine: none; the agent brings its own sandbox\nready\n"
+    assert main(["setup"]) == 2
+    assert "the engine 'none' of ATESOR_ENGINE has no image to make" in capsys.readouterr().err

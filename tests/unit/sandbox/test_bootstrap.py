@@ -109,9 +109,16 @@ def test_the_output_of_a_bootstrap_is_shown_live_when_asked(
     programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wish: str, *, shown: bool
 ) -> None:
     assert programs.is_dir()
-    monkeypatch.setenv("ATESOR_SETUP_STREAM", wish)
+    monkeypatch.delenv("ATESOR_SETUP_STREAM", raising=False)
     lines: list[str] = []
-    bootstrap_archive(Platform.DEBIAN, tmp_path / "x.tar.zst", tag="t", digest="d", progress=lines.append)
+    bootstrap_archive(
+        Platform.DEBIAN,
+        tmp_path / "x.tar.zst",
+        tag="t",
+        digest="d",
+        progress=lines.append,
+        environ={"ATESOR_SETUP_STREAM": wish},
+    )
     assert any(line.startswith("I: asked for") for line in lines) is shown
 
 

@@ -1,0 +1,96 @@
+"""The machine that ``doctor`` and ``setup`` look at: that of a batch with the same flags and environment.
+
+``.env`` counts too, that of the working directory; an ini file, which only pytest can find, does not.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from pytest_atesor.core.plan import Platform, Target
+from pytest_atesor.errors import UsageError
+from pytest_atesor.options import ENGINES, OPTIONS, Value, parse_choice, parse_flag
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+__all__ = ["MachineChoice", "choose_machine", "read_environment", "with_machine_options"]
+
+_OPTIONS: Final = {option.name: option for option in OPTIONS}
+_MACHINE_OPTIONS: Final = (
+    click.option(
+        "--platform",
+        metavar="NAME",
+        help="alpine, debian or ubuntu.  [default: ATESOR_PLATFORM, else debian]",
+    ),
+    click.option(
+        "--engine", metavar="NAME", help="auto, docker, podman or host.  [default: ATESOR_ENGINE, else auto]"
+    ),
+    click.option(
+        "--no-acceleration",
+        is_flag=True,
+        help="The plain image, for batches with --atesor-no-acceleration.  [default: ATESOR_NO_ACCELERATION]",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineChoice:
+    """What a batch would use here. ``engine`` is "none" only where a setting says so."""
+
+    platform: Platform
+    target: Target
+    engine: str
+    is_accelerated: bool
+
+
+def with_machine_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Give a command the options of :func:`choose_machine` but the target."""
+    for option in reversed(_MACHINE_OPTIONS):
+        command = option(command)
+    return command
+
+
+def choose_machine(
+    environ: Mapping[str, str],
+    *,
+    platform: str | None = None,
+    target: str | None = None,
+    engine: str | None = None,
+    no_acceleration: bool = False,
+) -> MachineChoice:
+    """Return what the flags say, and of what they leave open, what ``environ`` does.
+
+    Raises UsageError for an unknown value.
+    """
+    engines = ENGINES if engine is None else ENGINES[:-1]
+    plain = Value("1", "--no-acceleration") if no_acceleration else _find("no-acceleration", None, environ)
+    return MachineChoice(
+        platform=Platform(parse_choice(_find("platform", platform, environ), "platform", list(Platform))),
+        target=Target(parse_choice(_find("target", target, environ), "target", list(Target))),
+        engine=parse_choice(_find("engine", engine, environ), "engine", engines),
+        is_accelerated=not parse_flag(plain),
+    )
+
+
+def read_environment() -> dict[str, str]:
+    """Return the environment over what ``.env`` in the working directory says."""
+    from dotenv import dotenv_values  # noqa: PLC0415 - only for these commands
+
+    try:
+        dotenv = dotenv_values(Path(".env"), encoding="utf-8", interpolate=False)
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read .env: {error}; it holds NAME=value lines in UTF-8") from error
+    return {**{name: text for name, text in dotenv.items() if text is not None}, **os.environ}
+
+
+def _find(name: str, flag: str | None, environ: Mapping[str, str]) -> Value:
+    option = _OPTIONS[name]
+    if flag is not None:
+        return Value(flag, f"--{name}")
+    return Value(environ.get(option.env) or option.default, option.env)
