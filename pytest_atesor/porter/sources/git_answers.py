@@ -17,6 +17,7 @@ __all__ = [
     "is_passing_fault",
     "is_refused_commit",
     "is_shallow_refused",
+    "is_silence",
     "object_format_of",
     "plan_listing",
 ]
@@ -47,6 +48,13 @@ _UNREACHABLE: Final = re.compile(
     r"|proxy connect|ssl|tls|empty reply|no such file or directory|access denied or repository not exported",
     re.IGNORECASE,
 )
+_SILENCE: Final = re.compile(
+    r"could ?n[o']t (?:resolve|connect)|name or service not known|temporary failure in name|unable to look up"
+    r"|(?:failed|unable) to connect|connection (?:refused|timed out)|no answer|timed out|no route to host"
+    r"|network is unreachable",
+    re.IGNORECASE,
+)
+_PLACE: Final = re.compile(r"'[^']*'|\b[a-z][a-z0-9+.-]*://\S+", re.IGNORECASE)
 _PASSING: Final = re.compile(
     r"early eof|disconnect|rpc failed|connection reset|hung up unexpectedly|returned error: (?:429|5\d\d)",
     re.IGNORECASE,
@@ -121,6 +129,11 @@ def _decide_commit(ref: str) -> OneRef | Everything | Missing:
 def is_passing_fault(output: str) -> bool:
     """Say whether a transfer broke in a way that the next try may not."""
     return _PASSING.search(output) is not None
+
+
+def is_silence(reason: str) -> bool:
+    """Say whether a failure means that the server itself did not answer, whatever words its URL has."""
+    return _SILENCE.search(_PLACE.sub("", reason)) is not None
 
 
 def is_shallow_refused(output: str) -> bool:

@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from pytest_atesor.core.names import redact_text
 from pytest_atesor.core.urls import SourceUrl
-from pytest_atesor.porter.sources.git_answers import object_format_of
+from pytest_atesor.porter.sources.git_answers import is_silence, object_format_of
 from pytest_atesor.porter.sources.git_commands import (
     HostGit,
     InsideGit,
@@ -81,7 +81,7 @@ class _Tally:
 
     submodules: list[Submodule] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    silent_hosts: set[str] = field(default_factory=set)
+    silent: set[str] = field(default_factory=set)
 
 
 def fetch_git(
@@ -175,8 +175,8 @@ class _GitFetch:
         place = decide_submodule_place(parent, module.url, self.rules)
         if isinstance(place, Refused):
             return record(place.reason)
-        if place.used.host in self.tally.silent_hosts:
-            return record(f"{place.used.host} did not answer before")
+        if _server(place.used) in self.tally.silent:
+            return record(f"{_server(place.used)} did not answer before")
         self.job.say(f"submodule {prefix}{module.path}: {place.shown} at {module.commit}")
         own = self.job.until(self.job.clock() + _SUBMODULE_S)
         try:
@@ -187,16 +187,10 @@ class _GitFetch:
             self.job.must('rm -rf -- "$1" && mkdir -- "$1"', f"{directory}/{module.path}", user="builder")
             if error.trouble is Trouble.TIMEOUT:
                 self.job.limit_s(1)  # the submodule's own time is over; when ours is too, this raises
-            elif error.trouble is Trouble.UNREACHABLE and place.used.host and not error.host_may_help:
-                self._remember_silence(place.used.host, str(error))
+            elif _has_met_silence(error) and place.used.host:
+                self.tally.silent.add(_server(place.used))
             return record(str(error))
         return record()
-
-    def _remember_silence(self, host: str, reason: str) -> None:
-        if any(
-            sign in reason.lower() for sign in ("resolve", "no answer", "connect", "timed out", "no route")
-        ):
-            self.tally.silent_hosts.add(host)
 
     def _list_submodules(self, directory: str) -> tuple[Wanted, ...]:
         env = plan_inside_environment()
@@ -325,6 +319,15 @@ class _GitFetch:
             )
         self.job.say(f"checked out {located.commit} in {directory}")
         return located.commit
+
+
+def _has_met_silence(error: SourceError) -> bool:
+    return error.trouble is Trouble.UNREACHABLE and not error.host_may_help and is_silence(str(error))
+
+
+def _server(url: SourceUrl) -> str:
+    """Return scheme, host and port: another port or protocol may answer where one does not."""
+    return f"{url.scheme}://{urlsplit(url.text).netloc.rpartition('@')[2] or url.host}"
 
 
 def _split_credentials(url: SourceUrl) -> tuple[str, tuple[tuple[str, str], ...]]:

@@ -30,6 +30,8 @@ __all__ = [
 
 _ZIP: Final = re.compile(r"\.(?:zip|tar\.(?:gz|bz2|xz|zst|lz|lzma|Z)|tgz|tbz2?|txz|tzst|tar)$")
 _DOWNLOAD_PAGES: Final = re.compile(r"/download/?$")
+# Their port of git's own protocol is closed or silent by now; over https they have the same repositories.
+_NO_GIT_PROTOCOL: Final = frozenset({"github.com", "gitlab.com", "bitbucket.org"})
 _CODELOAD: Final = re.compile(r"/(?:tar\.gz|zip)/")
 
 
@@ -67,9 +69,16 @@ def decide_kind(url: SourceUrl) -> Kind:
 
 
 def make_place(url: str, rules: Iterable[tuple[str, str]]) -> Place:
-    """Return the place of a repository. Raises SourceError (BROKEN) when a URL is refused."""
+    """Return the place of a repository. Raises SourceError (BROKEN) when a URL is refused.
+
+    A public host that no longer speaks git's own protocol is asked over https.
+    """
+    rules = tuple(rules)
     listed = _parse(url)
-    return Place(listed, _parse(_as_file_url(rewrite_url(url, rules))))
+    used = _parse(_as_file_url(rewrite_url(url, rules)))
+    if used.text == listed.text and listed.scheme == "git" and listed.host in _NO_GIT_PROTOCOL:
+        return make_place(f"https://{listed.host}/{listed.path.lstrip('/')}", rules)
+    return Place(listed, used)
 
 
 def find_local_path(url: SourceUrl) -> Path:

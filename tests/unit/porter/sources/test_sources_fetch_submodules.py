@@ -1,6 +1,7 @@
 """Submodules in whole fetches: had recursively, or missed with a warning."""
 
 import shutil
+import socket
 import subprocess
 from collections.abc import Callable
 from typing import Any
@@ -61,3 +62,25 @@ def test_a_submodule_that_cannot_be_had_is_a_warning(
     assert reason in fetched.submodules[0].reason
     assert "1 of 1 submodules" in fetched.notes[0]
     assert "warning: submodule sub" in bench.logged()
+
+
+def test_one_silent_server_keeps_nothing_from_another_port_or_protocol_of_its_host(
+    bench: Any, make_upstream: MakeUpstream, make_server: Any
+) -> None:
+    child, top = make_upstream("child"), make_upstream("top")
+    child.commit({"a": "1"})
+    child.git("clone", "--quiet", "--bare", ".", "../served.git")
+    child.git("-C", "../served.git", "update-server-info")
+    top.commit({"top.txt": "top"})
+    with socket.socket() as closed, make_server(child.path.parent) as server:
+        closed.bind(("127.0.0.1", 0))  # nobody listens
+        silent = f"git://127.1:{closed.getsockname()[1]}"
+        answering = f"http://127.1:{server.port}"
+        add_submodule(top, child, f"{silent}/one.git", "a-silent")
+        add_submodule(top, child, f"{answering}/connect.git", "b-not-there")
+        add_submodule(top, child, f"{silent}/two.git", "c-silent-too")
+        add_submodule(top, child, f"{answering}/served.git", "d-served")
+        fetched = bench.fetch(top.url)
+    assert [module.path for module in fetched.submodules if module.fetched] == ["d-served"]
+    assert fetched.submodules[2].reason == f"{silent} did not answer before"
+    assert "not found" in fetched.submodules[1].reason

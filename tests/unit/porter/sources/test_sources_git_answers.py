@@ -9,6 +9,7 @@ from pytest_atesor.porter.sources.git_answers import (
     decide_git_failure,
     decide_wanted,
     is_passing_fault,
+    is_silence,
     plan_listing,
 )
 from pytest_atesor.porter.sources.interface import Trouble
@@ -113,6 +114,36 @@ def test_the_listing_asks_for_nothing_but_the_candidates() -> None:
 def test_a_failure_says_whether_a_mirror_can_help(output: str, trouble: Trouble, reason: str) -> None:
     error = decide_git_failure(output, timed_out=False, limit_s=60)
     assert (error.trouble, str(error)) == (trouble, reason)
+
+
+@pytest.mark.parametrize(
+    ("reason", "silent"),
+    [
+        pytest.param(
+            "unable to access 'https://x.example/connect.git/': The requested URL returned error: 404",
+            False,
+            id="connect-in-the-url",
+        ),
+        pytest.param("repository 'https://x.example/resolve/' not found", False, id="resolve-in-the-url"),
+        pytest.param("https://no-answer.example/a.git: early EOF", False, id="url-without-quotes"),
+        pytest.param(
+            "unexpected disconnect while reading sideband packet", False, id="connection-lost-in-the-middle"
+        ),
+        pytest.param(
+            "unable to access 'https://x.example/a/': Could not resolve host: x.example", True, id="no-name"
+        ),
+        pytest.param("unable to connect to x.example:", True, id="git-protocol"),
+        pytest.param(
+            "unable to access 'https://x.example/': Failed to connect to x.example port 443 after 9 ms: "
+            "Couldn't connect to server",
+            True,
+            id="refused",
+        ),
+        pytest.param("no answer within 60 s", True, id="out-of-time"),
+    ],
+)
+def test_silence_is_heard_in_the_words_and_not_in_the_url(reason: str, *, silent: bool) -> None:
+    assert is_silence(reason) is silent
 
 
 def test_a_server_that_says_nothing_is_unreachable() -> None:

@@ -61,6 +61,15 @@ def test_relative_submodule_urls_resolve_against_the_parent(parent: str, url: st
             "https://x.example/a", "git@y.example:o/b.git", "https://y.example/o/b.git", id="ssh-over-https"
         ),
         pytest.param("git@x.example:o/a", "git@x.example:o/b", "git@x.example:o/b", id="ssh-beside-ssh"),
+        pytest.param(
+            "https://x.example/a", "git://github.com/o/b.git", "https://github.com/o/b.git", id="git-protocol"
+        ),
+        pytest.param(
+            "git://github.com/o/a.git", "../b.git", "https://github.com/o/b.git", id="beside-git-protocol"
+        ),
+        pytest.param(
+            "https://x.example/a", "git://y.example/b", "git://y.example/b", id="git-protocol-that-may-answer"
+        ),
         pytest.param("http://127.0.0.1:8/a", "../b", None, id="loopback-root"),
         pytest.param("http://127.0.0.1:8/o/a", "../b", "http://127.0.0.1:8/o/b", id="loopback-beside-itself"),
     ],
@@ -89,6 +98,20 @@ def test_a_submodule_is_fetched_where_its_url_says(parent: str, url: str, used: 
 def test_a_submodule_cannot_reach_what_the_user_did_not_list(parent: str, url: str) -> None:
     rules = (("file:///srv/mirror/", "https://github.com/"),)
     assert isinstance(decide_submodule_place(make_place(parent, rules), url, rules), Refused)
+
+
+def test_a_listed_repository_of_githubs_old_protocol_is_asked_over_https() -> None:
+    place = make_place("git://github.com:9418/o/b.git", ())
+    assert (place.listed.text, place.used.text) == (
+        "https://github.com/o/b.git",
+        "https://github.com/o/b.git",
+    )
+
+
+@pytest.mark.parametrize("prefix", ["git://github.com/", "https://github.com/"])
+def test_the_users_rewriting_of_githubs_old_protocol_or_of_https_counts(prefix: str) -> None:
+    place = make_place("git://github.com/o/b.git", (("https://mirror.example/", prefix),))
+    assert place.used.text == "https://mirror.example/o/b.git"
 
 
 def test_a_local_submodule_beside_its_parent_is_allowed(tmp_path: Path) -> None:
