@@ -109,6 +109,7 @@ class Controller:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
         """Open the journal's chapter, and remember what ``--lf`` knew before."""
+        self._live.stop_commands()
         self.session.begin(
             host=platform.node(), pid=os.getpid(), version=__version__, workers=max(1, self._batch.workers)
         )
@@ -207,6 +208,19 @@ class Controller:
         }
         if kept:
             cache.set(_LAST_FAILED, {**cache.get(_LAST_FAILED, {}), **kept})
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True, specname="pytest_sessionfinish")
+    def pytest_sessionfinish_around(self) -> Generator[None, object, object]:
+        """Tell GitHub what it is told behind all that pytest and others print."""
+        try:
+            return (yield)
+        finally:
+            self._live.resume_commands()
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_unconfigure(self) -> None:
+        """Let GitHub listen again also when the session did not start, which then has no finish."""
+        self._live.resume_commands()
 
     @pytest.hookimpl(wrapper=True, tryfirst=True, specname="pytest_terminal_summary")
     def pytest_terminal_summary_around(self) -> Generator[None, object, object]:

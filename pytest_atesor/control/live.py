@@ -12,6 +12,7 @@ import os
 import shlex
 from typing import TYPE_CHECKING, Any, Final
 
+from pytest_atesor.control.github import CommandGate, is_github, tell_github
 from pytest_atesor.control.region import Region, has_region
 from pytest_atesor.core.ledger import NotStarted, Running
 from pytest_atesor.core.outcome import Status
@@ -67,6 +68,8 @@ class LiveReport:
         self._total = 0
         self._known: dict[str, Status] = {}
         self._set_aside: list[Any] = []
+        self._gate = CommandGate()
+        self._commands: tuple[str, ...] = ()
 
     @property
     def _verbosity(self) -> int:
@@ -75,6 +78,17 @@ class LiveReport:
     @property
     def _shows_lines(self) -> bool:
         return self._verbosity == 0
+
+    def stop_commands(self) -> None:
+        """Let GitHub's runner take nothing for a command that is printed from now on."""
+        if is_github(os.environ) and self._terminal is not None:
+            self._write_alone(self._gate.close())
+
+    def resume_commands(self) -> None:
+        """Give the runner its commands, behind everything else; the second time does nothing."""
+        commands, self._commands = self._commands, ()
+        if self._terminal is not None:
+            self._write_alone(self._gate.open(commands))
 
     def silence_paths(self) -> None:
         """Keep pytest from printing the package list's path before our lines, as xdist does."""
@@ -187,8 +201,6 @@ class LiveReport:
 
         With ``-qq`` the defects alone: without them nobody could tell why the exit code is what it is.
         """
-        from pytest_atesor.control.github import tell_github  # noqa: PLC0415 - the page's room, for the end only
-
         self._is_summary = True
         terminal = self._terminal
         if terminal is None:
@@ -200,8 +212,7 @@ class LiveReport:
                 terminal.write_line(f"atesor: {warning}")
             for defect in defects:
                 terminal.write_line(f"atesor: error: {defect}")
-            for line in tell_github(self._ledger, os.environ):
-                terminal.write_line(line)
+            self._commands = tell_github(self._ledger, os.environ)
         if (
             self._set_aside
             and self._config.getoption("reportchars", _REPORT_CHARACTERS) != _REPORT_CHARACTERS
@@ -257,6 +268,15 @@ class LiveReport:
         """Go to a line of our own: xdist leaves the cursor behind its count of workers."""
         if self._config.get_terminal_writer().width_of_current_line:
             self._terminal.write_line("")
+
+    def _write_alone(self, lines: Sequence[str]) -> None:
+        if not lines:
+            return
+        with contextlib.suppress(OSError):
+            self._end_line()
+            for line in lines:
+                self._terminal.write_line(line)
+            self._terminal.flush()
 
     def _count_open(self) -> int:
         """Return how many selected cases have not ended since; those of an earlier session are no news."""
