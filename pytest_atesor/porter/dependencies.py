@@ -105,7 +105,9 @@ def _perl_places(name: str) -> Iterable[tuple[str, str]]:
 
 
 def _macro_places(name: str) -> Iterable[tuple[str, str]]:
-    return ((f"usr/share/aclocal/{MACROS.get(name, name.lower() + '.m4')}", ""),)
+    low = name.lower()
+    files = (MACROS.get(name, f"{low}.m4"), f"{low.replace('_', '-')}.m4")
+    return tuple((f"usr/share/aclocal/{one}", "") for one in dict.fromkeys(files))
 
 
 def _go_places(name: str) -> Iterable[tuple[str, str]]:

@@ -105,13 +105,17 @@ MACROS: Mapping[str, str] = {
     "AC_LIB_PREPARE_PREFIX": "lib-prefix.m4",
     "AC_LIB_RPATH": "lib-prefix.m4",
     "AC_LIBTOOL_DLOPEN": "libtool.m4",
+    "AC_PROG_INTLTOOL": "intltool.m4",
     "AC_PROG_LIBTOOL": "libtool.m4",
+    "AM_GLIB_DEFINE_LOCALEDIR": "glib-gettext.m4",
+    "AM_GLIB_GNU_GETTEXT": "glib-gettext.m4",
     "AM_GNU_GETTEXT": "gettext.m4",
     "AM_GNU_GETTEXT_VERSION": "gettext.m4",
     "AM_GNU_GETTEXT_REQUIRE_VERSION": "gettext.m4",
     "AM_ICONV": "iconv.m4",
     "AM_NLS": "nls.m4",
     "AM_PATH_CPPUNIT": "cppunit.m4",
+    "AM_PATH_GLIB_2_0": "glib-2.0.m4",
     "AM_PATH_GPGME": "gpgme.m4",
     "AM_PATH_GPG_ERROR": "gpg-error.m4",
     "AM_PATH_LIBGCRYPT": "libgcrypt.m4",
@@ -120,24 +124,29 @@ MACROS: Mapping[str, str] = {
     "AM_PATH_SDL": "sdl.m4",
     "AM_PATH_SDL2": "sdl2.m4",
     "AM_PATH_CHECK": "check.m4",
+    "AM_PATH_XML2": "libxml2.m4",
     "AM_PROG_LIBTOOL": "libtool.m4",
+    "GLIB_GNU_GETTEXT": "glib-gettext.m4",
     "GLIB_GSETTINGS": "gsettings.m4",
     "GOBJECT_INTROSPECTION_CHECK": "introspection.m4",
+    "GOBJECT_INTROSPECTION_REQUIRE": "introspection.m4",
     "GTK_DOC_CHECK": "gtk-doc.m4",
     "IT_PROG_INTLTOOL": "intltool.m4",
     "LT_INIT": "libtool.m4",
     "LT_PREREQ": "libtool.m4",
     "LT_LIB_DLLOAD": "ltdl.m4",
+    "LIBCURL_CHECK_CONFIG": "libcurl.m4",
     "LTDL_INIT": "ltdl.m4",
     "PKG_CHECK_EXISTS": "pkg.m4",
     "PKG_CHECK_MODULES": "pkg.m4",
     "PKG_INSTALLDIR": "pkg.m4",
     "PKG_PROG_PKG_CONFIG": "pkg.m4",
     "XORG_MACROS_VERSION": "xorg-macros.m4",
+    "YELP_HELP_INIT": "yelp.m4",
 }
 """Autoconf macros whose file is not named after them.
 
-Any other is looked for as ``<name in lower case>.m4``.
+Any other is looked for as ``<name in lower case>.m4``, also with ``-`` for ``_``.
 """
 
 SPOKEN_NAMES: Mapping[str, str] = {

@@ -73,7 +73,7 @@ RULES: tuple[Rule, ...] = (
         name="missing-header",
         pattern=(
             r"(?:fatal )?error: ['\"]?(?P<name>[\w./+-]+\.(?:h|hh|hpp|hxx|H|h\+\+|inc|ipp))['\"]?(?:: No such file or directory| file not found)"
-            r"|:\d+(?::\d+)?: fatal error: '?(?P<bare>(?:[\w+.-]+/)*[A-Za-z_][\w+-]*)'?(?:: No such file or directory| file not found)"
+            r"|:\d+(?::\d+)?: fatal error: '?(?P<bare>(?:[\w+.-]+/)+[A-Za-z_][\w+-]*|[A-Z][A-Za-z0-9]+)'?(?:: No such file or directory| file not found)"
         ),
         fix=Install(kind=NeedKind.HEADER),
         sample="client.c:5:10: fatal error: event2/event.h: No such file or directory\n    5 | #include <event2/event.h>\ncompilation terminated.\n",
@@ -309,11 +309,28 @@ RULES: tuple[Rule, ...] = (
             r"(?P<name>[A-Z][A-Z0-9_]{3,})"
             r"|configure: line \d+: (?:syntax error near unexpected token [`'](?:[^\n]*)\n[^\n]*: line \d+: [`']\s*)?"
             r"(?P<other>(?:AX|AC|AM|PKG|LT|GTK|GLIB|GOBJECT|IT|XORG)_[A-Z0-9_]+)"
+            r"|^aclocal[^\n]*: error: [^\n]*: file '(?P<file>[\w+-]+)\.m4' does not exist"
         ),
         fix=Install(kind=NeedKind.MACRO),
         sample="configure.ac:41: error: possibly undefined macro: AX_CHECK_COMPILE_FLAG\n      If this token and others are legitimate, please use m4_pattern_allow.\n",
         expected="AX_CHECK_COMPILE_FLAG",
         builders=("autotools",),
+    ),
+    Rule(
+        name="missing-gtk-doc",
+        pattern=r"error: (?:ENABLE_GTK_DOC|GTK_DOC_\w+) does not appear in AM_CONDITIONAL",
+        fix=Install(kind=NeedKind.MACRO, names=("GTK_DOC_CHECK",)),
+        sample="docs/Makefile.am:1: error: ENABLE_GTK_DOC does not appear in AM_CONDITIONAL\ngtk-doc.make:7: error: GTK_DOC_USE_LIBTOOL does not appear in AM_CONDITIONAL\n",
+        builders=("autotools",),
+        independent=True,
+    ),
+    Rule(
+        name="missing-introspection",
+        pattern=r"error: HAVE_INTROSPECTION does not appear in AM_CONDITIONAL",
+        fix=Install(kind=NeedKind.MACRO, names=("GOBJECT_INTROSPECTION_CHECK",)),
+        sample="gfreenect/Makefile.am:76: error: HAVE_INTROSPECTION does not appear in AM_CONDITIONAL\n",
+        builders=("autotools",),
+        independent=True,
     ),
     Rule(
         name="missing-command-perl",
@@ -488,7 +505,10 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="missing-in-plain-words",
-        pattern=r"^(?:Cannot|Can't|Could not|Unable to) (?:find|locate) (?:the )?(?P<name>lib[\w.+-]+)",
+        pattern=(
+            r"^(?:Cannot|Can't|Could not|Unable to) (?:find|locate) (?:the )?(?P<name>lib[\w.+-]+)"
+            r"|\bYou (?:must|need to) have [`'\"]?(?:GNU )?(?P<tool>[A-Za-z][\w.+-]*)[`'\"]? (?:>= [\d.]+ )?installed"
+        ),
         fix=Install(kind=NeedKind.WORDS),
         sample="checking for jpeg_read_header in -ljpeg... no\nCannot find libjpeg or you have too old version (v6 or later required).\n",
         expected="libjpeg",

@@ -6,14 +6,21 @@ from pathlib import Path
 import pytest
 
 from pytest_atesor.core.outcome import Cause
+from pytest_atesor.porter.builders.cargo import CargoProject
+from pytest_atesor.porter.builders.interface import BuildOptions, Candidate
 from pytest_atesor.porter.contents import ContentsIndex
 from pytest_atesor.porter.debian import parse_build_depends
 from pytest_atesor.porter.dependencies import resolve_need
 from pytest_atesor.porter.diagnose import diagnose
 from pytest_atesor.porter.fixes import RULES
 from pytest_atesor.porter.fixes.interface import Stop
+from pytest_atesor.porter.installer import Installer
 from pytest_atesor.porter.needs import Need, NeedKind
 from pytest_atesor.porter.platforms.alpine import ALPINE
+from pytest_atesor.porter.repair import Failure, Package, Progress, Repair
+from pytest_atesor.porter.shell import Shell
+from pytest_atesor.porter.verdict import Outcome
+from tests.unit.porter.fake_sandbox import FakeSandbox
 
 _CMAKE = "usr/lib/riscv64-linux-gnu/cmake"
 _LINES = f"""\
@@ -28,6 +35,10 @@ usr/include/openssl/ssl.h\tlibdevel/libssl-dev
 usr/include/eigen3/Eigen/Dense\tlibdevel/libeigen3-dev
 usr/include/google/protobuf/timestamp.proto\tlibdevel/libprotobuf-dev
 usr/lib/riscv64-linux-gnu/libsodium.so\tlibdevel/libsodium-dev
+usr/lib/riscv64-linux-gnu/pkgconfig/alsa.pc\tlibdevel/libasound2-dev
+usr/share/aclocal/glib-gettext.m4\tlibdevel/libgio-2.0-dev
+usr/share/aclocal/gtk-doc.m4\tgnome/gtk-doc-tools
+usr/share/aclocal/appdata-xml.m4\tadmin/appstream-util
 usr/bin/protoc\tdevel/protobuf-compiler
 usr/bin/gfortran\tdevel/gfortran
 usr/bin/xxd\tutils/xxd
@@ -254,6 +265,28 @@ def _caught(builder: str, log: str, rule: str) -> tuple[str, ...]:
         ),
         pytest.param(
             "make",
+            "missing-header",
+            "a.cpp:1:10: fatal error: expected: No such file or directory\n",
+            (),
+            id="a-header-of-the-language",
+        ),
+        pytest.param(
+            "autotools",
+            "missing-macro",
+            "aclocal-1.15: error: configure.ac:47: file 'gtk-doc.m4' does not exist\n",
+            ("gtk-doc",),
+            id="file-of-macros",
+        ),
+        pytest.param(
+            "autotools",
+            "missing-in-plain-words",
+            "You must have gettext installed to compile GMAMEUI.\n"
+            "autogen.sh: You must have GNU libtool installed.\n",
+            ("gettext", "libtool"),
+            id="autogen",
+        ),
+        pytest.param(
+            "make",
             "missing-python-module",
             "/usr/bin/python3: No module named sphinx\nmake: *** [Makefile:3: doc] Error 1\n",
             ("sphinx",),
@@ -300,6 +333,9 @@ def test_what_a_log_calls_missing_is_caught_whole(
         (NeedKind.WORDS, "Could not find what this needs; install\n  libzstd-dev or set", "libzstd-dev"),
         (NeedKind.HEADER, "Eigen/Dense", "libeigen3-dev"),
         (NeedKind.HEADER, "google/protobuf/timestamp.proto", "libprotobuf-dev"),
+        (NeedKind.MACRO, "AM_GLIB_GNU_GETTEXT", "libgio-2.0-dev"),
+        (NeedKind.MACRO, "gtk-doc", "gtk-doc-tools"),
+        (NeedKind.MACRO, "APPDATA_XML", "appstream-util"),
         (NeedKind.COMMAND, "protoc", "protobuf-compiler"),
         (NeedKind.COMMAND, "gfortran", "gfortran"),
     ],
@@ -348,3 +384,26 @@ def test_qt_that_debian_builds_with_is_a_candidate() -> None:
 
 def test_a_need_of_several_lines_is_read_as_one() -> None:
     assert str(Need(kind=NeedKind.WORDS, name="no zlib,\n  install it")) == "dependency no zlib, install it"
+
+
+def test_a_crate_gets_the_libraries_and_tools_that_its_build_scripts_want(tmp_path: Path) -> None:
+    (tmp_path / "index").write_text(_LINES)
+    sandbox = FakeSandbox([])
+    shell = Shell(sandbox, deadline=None, output=None)
+    installer = Installer(shell, index=tmp_path / "index", workspace=tmp_path, say=lambda _text: None)
+    package = Package(name="x", same_times=False, debian_source="x")
+    repair = Repair(installer, package, say=lambda _text: None)
+    crate = Candidate(builder="cargo", directory="", rank=90, evidence="Cargo.toml", project=CargoProject())
+    progress = Progress(options=BuildOptions(jobs=1))
+
+    def answer(log: str) -> Outcome | None:
+        return repair.decide(Failure(step="build", log=log), crate, progress, last=False)
+
+    wanting = "The system library `alsa` required by crate `alsa-sys` was not found.\n"
+    samples = {one.name: one.sample for one in RULES}
+    assert answer(wanting + samples["missing-protoc"] + samples["missing-libclang"]) is None
+    assert sorted(installer.installed) == ["libasound2-dev", "libclang-dev", "protobuf-compiler"]
+    assert sandbox.scripts("apt-cache showsrc --only-source x")
+    outcome = answer(samples["libclang-of-another-machine"])
+    assert outcome is not None
+    assert (outcome.cause, "libclang" in outcome.reason) == (Cause.UNSUPPORTED, True)
