@@ -31,7 +31,7 @@ class EngineInfo:
     """What a probe of the engine found.
 
     ``storage`` is where it keeps images, None when that is on another machine; ``unenforced`` names the
-    limits that it cannot enforce here: "memory", "pids", "network".
+    limits that it cannot enforce here: "memory", "pids", "cpu" (a weight), "network".
     """
 
     name: str
@@ -46,7 +46,7 @@ class SandboxSpec:
     """Everything that a sandbox is created from. ``workspace`` is the only host directory that it sees.
 
     It appears inside as ``/workspace``. ``memory_bytes`` of None means no limit; ``cpu_weight`` is relative
-    to that of other containers, whose default is 1024.
+    to that of other containers, whose default is 1024. Limits that the engine cannot enforce are left out.
     """
 
     name: str

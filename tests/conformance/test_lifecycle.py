@@ -28,7 +28,7 @@ def test_the_engine_says_who_it_is(workbench: "Workbench") -> None:
     info = workbench.engine.probe()
     assert info.name == workbench.engine.name
     assert info.version[0].isdigit()
-    assert set(info.unenforced) <= {"memory", "pids", "network"}
+    assert set(info.unenforced) <= {"memory", "pids", "cpu", "network"}
 
 
 def test_the_image_is_labelled_and_has_an_id(workbench: "Workbench") -> None:

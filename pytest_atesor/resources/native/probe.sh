@@ -26,7 +26,8 @@ say subuid "$(sed -n "s/^\($(id -un)\|$(id -u)\):[0-9]*:\([0-9]*\)$/\2/p" /etc/s
 say subgid "$(sed -n "s/^\($(id -un)\|$(id -u)\):[0-9]*:\([0-9]*\)$/\2/p" /etc/subgid 2>/dev/null)"
 say podman "$(podman --version 2>/dev/null)"
 form='rootless={{.Host.Security.Rootless}}|cgroups={{.Host.CgroupsVersion}}'
-form="$form|controllers={{.Host.CgroupControllers}}|storage={{.Store.GraphRoot}}|runtime={{.Host.OCIRuntime.Name}}"
+form="$form|controllers={{.Host.CgroupControllers}}|manager={{.Host.CgroupManager}}"
+form="$form|storage={{.Store.GraphRoot}}|runtime={{.Host.OCIRuntime.Name}}"
 info=$(timeout 150 podman info --format "$form" 2>/dev/null)
 case $info in
 rootless=*) printf '%s\n' "$info" | tr '|' '\n' ;;

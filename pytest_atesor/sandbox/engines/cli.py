@@ -10,7 +10,7 @@ import io
 import json
 import subprocess
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, ClassVar
@@ -58,6 +58,13 @@ class CliEngine(ABC):
     @abstractmethod
     def create_options(self) -> list[str]:
         """Return the options of ``run`` that only this engine needs on this machine."""
+
+    def refused_limits(self) -> Collection[str]:
+        """Return the limits, named as in EngineInfo, with which this engine would create nothing here.
+
+        None for one that drops what it cannot enforce.
+        """
+        return ()
 
     def build_options(self) -> list[str]:
         """Return the options of ``build`` that only this engine needs on this machine."""
@@ -155,10 +162,15 @@ class CliEngine(ABC):
         ]
         for capability in CAPABILITIES:
             argv += ["--cap-add", capability]
-        argv += ["--pids-limit", str(spec.pids), "--ulimit", "core=0:0"]
-        argv += ["--cpu-shares", str(spec.cpu_weight)]
-        if spec.memory_bytes is not None:
-            argv += ["--memory", str(spec.memory_bytes)]
+        refused = self.refused_limits()
+        for word, option, limit in (
+            ("pids", "--pids-limit", spec.pids),
+            ("cpu", "--cpu-shares", spec.cpu_weight),
+            ("memory", "--memory", spec.memory_bytes),
+        ):
+            if limit is not None and word not in refused:
+                argv += [option, str(limit)]
+        argv += ["--ulimit", "core=0:0"]
         argv += ["--mount", _format_mount(spec.workspace), *self.create_options()]
         try:
             self._call([*argv, spec.image, INIT], timeout_s=self.create_s)

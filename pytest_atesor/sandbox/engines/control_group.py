@@ -94,9 +94,16 @@ class ControlGroup:
 
 
 def find_controllers(mount: Path = _MOUNT) -> frozenset[str]:
-    """Return the names of the controllers that a group can have here, as "memory", "pids", "cpu"."""
+    """Return the names of the controllers that a group can have here, as "memory", "pids", "cpu".
+
+    In a container the mount is a group like others and not the root: while processes are in it, it passes on
+    only what it passes on already.
+    """
     try:
-        return frozenset((mount / "cgroup.controllers").read_text(encoding="ascii").split())
+        is_root = not (mount / "cgroup.type").exists()
+        is_free = is_root or not (mount / "cgroup.procs").read_text(encoding="ascii")
+        name = "cgroup.controllers" if is_free else "cgroup.subtree_control"
+        return frozenset((mount / name).read_text(encoding="ascii").split())
     except OSError:
         words = ("memory", "pids", "cpu")
         return frozenset(word for word in words if (mount / word / "cgroup.procs").exists())

@@ -106,7 +106,7 @@ class HostEngine:
             version=run_program([_runtime(), "--version"]).splitlines()[0].rpartition(" ")[2],
             rootless=False,
             storage=_find_existing(self._directory),
-            unenforced=tuple(word for word in ("memory", "pids") if word not in find_controllers()),
+            unenforced=tuple(word for word in ("memory", "pids", "cpu") if word not in find_controllers()),
         )
 
     def image_labels(self, image: str) -> Mapping[str, str] | None:

@@ -14,13 +14,23 @@ from pytest_atesor.errors import SandboxError, SetupError
 from pytest_atesor.sandbox.engines.cli import CliEngine
 from pytest_atesor.sandbox.interface import LABEL, EngineInfo, SandboxSpec
 
-__all__ = ["PodmanEngine", "decide_runtime", "decide_unenforced", "has_hybrid_cgroups", "plan_ulimits"]
+__all__ = [
+    "PodmanEngine",
+    "decide_runtime",
+    "decide_unenforced",
+    "find_delegated",
+    "has_hybrid_cgroups",
+    "plan_ulimits",
+]
+
+_LIMITS = ("memory", "pids", "cpu")
 
 _PROBE_S = 60.0  # it has no daemon: on a busy machine its start alone takes many seconds
 _NOFILE_SOFT = 1024
 _NOFILE_HARD = 524_288
 _PID_MAX = Path("/proc/sys/kernel/pid_max")
 _TUN = Path("/dev/net/tun")
+_CGROUPS = Path("/sys/fs/cgroup")
 _ROOTLESS_NETWORKS = ("slirp4netns", "pasta")
 
 
@@ -59,6 +69,10 @@ class PodmanEngine(CliEngine):
     def create_options(self) -> list[str]:
         """Name the architecture, keep the host's proxies out, and stay within this machine's limits."""
         return ["--arch", "riscv64", "--http-proxy=false", *self._found().options]
+
+    def refused_limits(self) -> Collection[str]:
+        """Return what podman cannot enforce: its runtime ends at a limit that has no control group."""
+        return self._found().info.unenforced
 
     def build_options(self) -> list[str]:
         """Stay within this machine's limits when building, too, and leave no image per step behind."""
@@ -118,7 +132,8 @@ def _find_out(name: str, answer: dict[str, Any]) -> _Findings:
         unenforced=decide_unenforced(
             rootless=rootless,
             cgroup_version=str(host.get("cgroupVersion")),
-            controllers=host.get("cgroupControllers") or (),
+            cgroup_manager=str(host.get("cgroupManager")),
+            controllers=_find_controllers(host, rootless=rootless),
             can_make_networks=_can_make_networks(),
         ),
     )
@@ -143,12 +158,39 @@ def _can_make_networks() -> bool:
     return os.access(_TUN, os.R_OK | os.W_OK) and any(map(shutil.which, _ROOTLESS_NETWORKS))
 
 
+def _find_controllers(host: dict[str, Any], *, rootless: bool) -> Collection[str]:
+    """Return the controllers that podman tells of, and without root those of the user's own services.
+
+    Without root, podman before 4.0 tells of none, and later ones of those that their terminal has. Before
+    3.2 it tells nobody.
+    """
+    told = host.get("cgroupControllers", () if rootless else _LIMITS) or ()
+    return {*told, *find_delegated(os.geteuid())} if rootless else told
+
+
+def find_delegated(uid: int, mount: Path = _CGROUPS) -> Collection[str]:
+    """Return the controllers that systemd lets a user's own services have, none where it has no session."""
+    slice_ = mount / f"user.slice/user-{uid}.slice/user@{uid}.service"
+    try:
+        return (slice_ / "cgroup.controllers").read_text(encoding="ascii").split()
+    except OSError:
+        return ()
+
+
 def decide_unenforced(
-    *, rootless: bool, cgroup_version: str, controllers: Collection[str], can_make_networks: bool
+    *,
+    rootless: bool,
+    cgroup_version: str,
+    cgroup_manager: str,
+    controllers: Collection[str],
+    can_make_networks: bool,
 ) -> tuple[str, ...]:
-    """Return what podman cannot limit or cut off. Without root, cgroup v1 limits nothing."""
-    given = () if rootless and cgroup_version == "v1" else controllers
-    limits = tuple(word for word in ("memory", "pids") if word not in given)
+    """Return what podman cannot limit or cut off.
+
+    Without root nothing is limited with cgroup v1, and where no systemd of the user's makes the groups.
+    """
+    has_groups = not rootless or (cgroup_version != "v1" and cgroup_manager != "cgroupfs")
+    limits = tuple(word for word in _LIMITS if not has_groups or word not in controllers)
     return limits if can_make_networks or not rootless else (*limits, "network")
 
 

@@ -9,7 +9,7 @@ import shlex
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -103,6 +103,10 @@ class NativeEngine(CliEngine):
             "--http-proxy=false",
             *self.session.options,
         ]
+
+    def refused_limits(self) -> Collection[str]:
+        """Return what podman there cannot enforce."""
+        return self.session.unenforced
 
     def build_image(self, build: ImageBuild) -> None:
         """Build an image there, under a lock there. Raises SandboxError with the log's path here."""

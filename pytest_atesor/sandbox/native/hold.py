@@ -157,6 +157,7 @@ def _decide_unenforced(machine: Machine) -> tuple[str, ...]:
     return decide_unenforced(
         rootless=machine.rootless,
         cgroup_version=facts.get("cgroups", ""),
+        cgroup_manager=facts.get("manager", ""),
         controllers=facts.get("controllers", "").strip("[]").split(),
         can_make_networks="has_tun" in facts and ("has_pasta" in facts or "has_slirp4netns" in facts),
     )

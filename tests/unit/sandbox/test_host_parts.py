@@ -236,6 +236,24 @@ def test_controllers_are_found_in_both_versions(tmp_path: Path) -> None:
     assert find_controllers(tmp_path) == {"cpuset", "cpu", "memory"}
 
 
+@pytest.mark.parametrize(
+    ("processes", "passed_on", "found"),
+    [("1\n7\n", "", set()), ("0\n", "pids\n", {"pids"}), ("", "", {"cpu", "memory", "pids"})],
+    ids=["ours", "somebodys", "nobodys"],
+)
+def test_a_containers_own_group_passes_nothing_more_on_while_processes_are_in_it(
+    tmp_path: Path, processes: str, passed_on: str, found: set[str]
+) -> None:
+    for name, text in {
+        "controllers": "cpu memory pids\n",
+        "subtree_control": passed_on,
+        "type": "domain\n",
+        "procs": processes,
+    }.items():
+        (tmp_path / f"cgroup.{name}").write_text(text)
+    assert find_controllers(tmp_path) == found
+
+
 @pytest.mark.parametrize("name", ["../x", "a/b", "", "-x"], ids=["up", "slash", "empty", "option"])
 def test_a_name_that_is_none_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(SetupError, match="bad container name"):

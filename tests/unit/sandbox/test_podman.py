@@ -2,6 +2,7 @@ import json
 import os
 import resource
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,9 +11,11 @@ from pytest_atesor.sandbox.engines.podman import (
     PodmanEngine,
     decide_runtime,
     decide_unenforced,
+    find_delegated,
     has_hybrid_cgroups,
     plan_ulimits,
 )
+from pytest_atesor.sandbox.interface import SandboxSpec
 from pytest_atesor.sandbox.select import find_engine
 
 V1 = "30 25 0:26 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory"
@@ -69,39 +72,47 @@ def test_limits_stay_within_the_hard_ones(nofile_hard: int, nproc_hard: int, exp
 
 
 ALL = ("cpu", "memory", "pids")
+ROOT = {"rootless": False, "cgroup_version": "v2", "cgroup_manager": "cgroupfs", "controllers": ALL}
+USER = {"rootless": True, "cgroup_version": "v2", "cgroup_manager": "systemd", "controllers": ALL}
 
 
 @pytest.mark.parametrize(
-    ("rootless", "version", "controllers", "can_make_networks", "expected"),
+    ("host", "can_make_networks", "expected"),
     [
-        pytest.param(False, "v1", ALL, False, (), id="root-on-v1"),
-        pytest.param(False, "v2", ("cpu",), True, ("memory", "pids"), id="root-without-controllers"),
-        pytest.param(True, "v1", ALL, True, ("memory", "pids"), id="user-on-v1"),
-        pytest.param(True, "v2", ALL, True, (), id="user-on-v2"),
-        pytest.param(True, "v2", ALL, False, ("network",), id="user-without-networks"),
+        pytest.param(ROOT | {"cgroup_version": "v1"}, False, (), id="root-on-v1"),
+        pytest.param(ROOT, False, (), id="root-on-v2"),
+        pytest.param(ROOT | {"controllers": ("cpu",)}, True, ("memory", "pids"), id="root-without-them"),
+        pytest.param(USER | {"cgroup_version": "v1"}, True, ("memory", "pids", "cpu"), id="user-on-v1"),
+        pytest.param(USER, True, (), id="user-on-v2"),
+        pytest.param(USER | {"controllers": ("memory", "pids")}, True, ("cpu",), id="user-of-old-systemd"),
+        pytest.param(
+            USER | {"cgroup_manager": "cgroupfs"}, True, ("memory", "pids", "cpu"), id="user-without-session"
+        ),
+        pytest.param(USER, False, ("network",), id="user-without-networks"),
     ],
 )
 def test_what_cannot_be_enforced_is_said(
-    *,
-    rootless: bool,
-    version: str,
-    controllers: tuple[str, ...],
-    can_make_networks: bool,
-    expected: tuple[str, ...],
+    host: dict[str, Any], expected: tuple[str, ...], *, can_make_networks: bool
 ) -> None:
-    decided = decide_unenforced(
-        rootless=rootless,
-        cgroup_version=version,
-        controllers=controllers,
-        can_make_networks=can_make_networks,
-    )
-    assert decided == expected
+    assert decide_unenforced(**host, can_make_networks=can_make_networks) == expected
+
+
+def test_controllers_of_a_user_are_those_of_the_users_own_services(tmp_path: Path) -> None:
+    assert find_delegated(1000, tmp_path) == ()
+    services = tmp_path / "user.slice/user-1000.slice/user@1000.service"
+    services.mkdir(parents=True)
+    (services / "cgroup.controllers").write_text("memory pids\n")
+    assert list(find_delegated(1000, tmp_path)) == ["memory", "pids"]
 
 
 @pytest.fixture
-def podman_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Put a podman first on PATH that answers as one does, and return the file of what it was asked."""
-    host = {"security": {"rootless": False}, "cgroupVersion": "v2", "ociRuntime": {"name": "runc"}}
+def podman_asked(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Put a podman first on PATH that answers as one does, and return the file of what it was asked.
+
+    A test's parameter is what it says of its host besides.
+    """
+    more = getattr(request, "param", {})
+    host = {"security": {"rootless": False}, "cgroupVersion": "v2", "ociRuntime": {"name": "runc"}, **more}
     answer = {"host": host, "version": {"Version": "4.3.1"}, "store": {"graphRoot": "/"}}
     asked = tmp_path / "asked"
     program = tmp_path / "podman"
@@ -119,6 +130,31 @@ def test_podman_tells_about_itself_once_and_later_only_that_it_answers(podman_as
     (podman_asked.parent / "gone").touch()
     with pytest.raises(SetupError, match="podman does not work here"):
         engine.probe()
+
+
+LIMITS = ["--pids-limit 7", "--cpu-shares 512", "--memory 4096"]
+
+
+@pytest.mark.parametrize(
+    ("podman_asked", "expected"),
+    [
+        pytest.param({"cgroupControllers": ["cpu", "memory", "pids"]}, LIMITS, id="all-given"),
+        pytest.param({"cgroupControllers": ["memory", "pids"]}, [LIMITS[0], LIMITS[2]], id="no-cpu"),
+        pytest.param({"cgroupControllers": []}, [], id="none-given"),
+        pytest.param({"security": {"rootless": True}, "cgroupManager": "cgroupfs"}, [], id="no-session"),
+        pytest.param({}, LIMITS, id="not-known"),
+    ],
+    indirect=["podman_asked"],
+)
+def test_a_sandbox_is_created_with_the_limits_that_podman_can_enforce(
+    podman_asked: Path, expected: list[str]
+) -> None:
+    spec = SandboxSpec(name="s", image="i", workspace=Path("/w"), memory_bytes=4096, pids=7, cpu_weight=512)
+    PodmanEngine().create(spec)
+    info, run = podman_asked.read_text().splitlines()
+    assert info == "info --format json"
+    assert [limit for limit in LIMITS if limit in run] == expected
+    assert sum(run.count(limit.split()[0]) for limit in LIMITS) == len(expected)
 
 
 def test_an_engine_found_by_name_is_not_asked(podman_asked: Path) -> None:

@@ -1,5 +1,6 @@
 """What the processes of a native batch share, and what a killed batch leaves of it."""
 
+import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from pytest_atesor.errors import SetupError
+from pytest_atesor.sandbox.interface import SandboxSpec
+from pytest_atesor.sandbox.native.engine import NativeEngine
 from pytest_atesor.sandbox.native.session import (
     Session,
     clear_stale,
@@ -44,6 +47,21 @@ def test_a_session_is_read_as_it_was_written(tmp_path: Path) -> None:
     session = make_session(tmp_path)
     session.write()
     assert read_session(str(tmp_path)) == session
+
+
+def test_a_sandbox_there_is_created_with_the_limits_that_can_be_enforced_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = tmp_path / "ssh"
+    client.write_text(f'#!/bin/sh\necho "$*" >> {tmp_path}/asked\n')
+    client.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    spec = SandboxSpec(name="s", image="i", workspace=tmp_path, memory_bytes=4096, pids=7, cpu_weight=512)
+    NativeEngine(make_session(tmp_path)).create(spec)
+    run = (tmp_path / "asked").read_text().splitlines()[-1]
+    assert "podman run --detach" in run
+    assert "--pids-limit 7 --cpu-shares 512" in run
+    assert "--memory" not in run
 
 
 def test_trips_and_losses_are_counted_by_all_processes(tmp_path: Path) -> None:
