@@ -12,29 +12,51 @@ from pytest_atesor.sandbox.interface import EngineInfo, ImageBuild
 
 __all__ = ["DockerEngine"]
 
-_PROBE_S = 5.0
+_PATIENCE_S = 20.0
 _FIX = "start the daemon (systemctl start docker, or dockerd) or choose --atesor-engine podman or host"
 
 
 class DockerEngine(CliEngine):
-    """Docker or anything that answers its client."""
+    """Docker or anything that answers its client.
+
+    ``first_s`` is how long the first probe may take, which asks for more than the later ones.
+    """
 
     name: ClassVar[str] = "docker"
 
+    def __init__(self, *, first_s: float = _PATIENCE_S) -> None:
+        self._first_s = first_s
+        self._info: EngineInfo | None = None
+
     def probe(self) -> EngineInfo:
-        """Ask the daemon who it is, for at most 5 seconds."""
+        """Ask the daemon who it is; later only whether it still answers, within 20 seconds.
+
+        To say who it is it counts what it has, which is slowest on a machine that is out of memory or disk.
+        """
         if shutil.which(self.program) is None:
             raise SetupError("docker is not installed; apt-get install docker.io")
+        if self._info is None:
+            self._info = self._find_out()
+            return self._info
+        try:
+            self._call(["version", "--format", "{{.Server.Version}}"], timeout_s=_PATIENCE_S)
+        except SandboxError as error:
+            raise SetupError(f"the docker daemon does not answer any more ({error}); {_FIX}") from error
+        return self._info
+
+    def _find_out(self) -> EngineInfo:
         try:
             ended = subprocess.run(
                 [self.program, "info", "--format", "{{json .}}"],
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
-                timeout=_PROBE_S,
+                timeout=self._first_s,
                 check=False,
             )
         except subprocess.TimeoutExpired as error:
-            raise SetupError(f"the docker daemon did not answer within {_PROBE_S:.0f} s; {_FIX}") from error
+            raise SetupError(
+                f"the docker daemon did not answer within {self._first_s:g} s; {_FIX}"
+            ) from error
         info = _parse_info(ended.stdout)
         if info is None or not info.get("ServerVersion"):
             problems = (info or {}).get("ServerErrors") or [last_line(ended.stderr.decode(errors="replace"))]
@@ -46,7 +68,9 @@ class DockerEngine(CliEngine):
             rootless=any("rootless" in option for option in info.get("SecurityOptions") or ()),
             storage=storage if storage.is_dir() else None,
             unenforced=tuple(
-                word for word, key in (("memory", "MemoryLimit"), ("pids", "PidsLimit")) if not info.get(key)
+                word
+                for word, key in (("memory", "MemoryLimit"), ("pids", "PidsLimit"), ("cpu", "CPUShares"))
+                if not info.get(key)
             ),
         )
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_atesor.control.alarm import Alarm
+from pytest_atesor.control.alarm import Alarm, Patience
 from pytest_atesor.control.crew import Crew
 from pytest_atesor.control.signals import ProcessBook
 from pytest_atesor.control.site import Berth, Site
@@ -27,8 +27,10 @@ class Machine:
 
     name: str = "podman"
     is_gone: bool = False
+    asked: int = 0
 
     def probe(self) -> None:
+        self.asked += 1
         if self.is_gone:
             raise SandboxError("nobody answers")
 
@@ -47,7 +49,19 @@ class Place:
         self.crew = Crew(
             berths, make_orders(), ProcessBook(), lambda _engine, name: self.cleared.append(name)
         )
-        self.alarm = Alarm(self.session, self.sites, self.crew.find_site, lambda: self.ended.append("all"))
+        self.now_s = 0.0
+        self.meanwhile: Callable[[], object] = lambda: None
+        self.alarm = Alarm(
+            self.session,
+            self.sites,
+            self.crew.find_site,
+            lambda: self.ended.append("all"),
+            Patience(limit_s=20, clock=lambda: self.now_s, wait=self.wait),
+        )
+
+    def wait(self, seconds: float) -> None:
+        self.now_s += seconds
+        self.meanwhile()
 
     def make_site(self, name: str) -> Site:
         engine: Any = self.engines[name]
@@ -129,10 +143,49 @@ def test_a_machine_that_is_gone_does_not_stop_the_others(place: Place, make_reco
     for _ in range(2 * BREAKER_CASES):
         place.alarm.case_ended(lost(make_record, "base-w1"))
     assert place.session.stop_order is None
+    assert place.now_s == 0
     place.engines["right"].is_gone = True
     place.alarm.case_ended(lost(make_record, "base-w2"))
     assert place.session.stop_order.reason == "the engine does not answer: nobody answers"
     assert place.ended == ["all"]
+
+
+def test_an_engine_that_answers_again_in_time_does_not_stop_the_batch(
+    place: Place, make_record: RecordFactory
+) -> None:
+    for engine in place.engines.values():
+        engine.is_gone = True
+
+    def come_back() -> None:
+        place.engines["left"].is_gone = place.now_s < 19
+
+    place.meanwhile = come_back
+    place.alarm.case_ended(lost(make_record, "base-w1"))
+    assert place.session.stop_order is None
+    assert place.now_s == 19
+
+
+def test_an_engine_is_waited_for_within_bounds_and_asked_no_more_after_that(
+    place: Place, make_record: RecordFactory
+) -> None:
+    for engine in place.engines.values():
+        engine.is_gone = True
+    place.alarm.case_ended(lost(make_record, "base-w1"))
+    assert place.now_s == 20
+    assert place.ended == ["all"]
+    asked = place.engines["left"].asked
+    place.alarm.case_ended(lost(make_record, "base-w1"))
+    assert (place.engines["left"].asked, place.ended) == (asked, ["all"])
+
+
+def test_who_stops_a_batch_does_not_wait_for_its_engine(place: Place, make_record: RecordFactory) -> None:
+    for engine in place.engines.values():
+        engine.is_gone = True
+    place.meanwhile = lambda: place.session.stop("Ctrl-C", signal=2)
+    place.alarm.case_ended(lost(make_record, "base-w1"))
+    assert place.now_s < 1
+    assert place.session.stop_order.reason == "Ctrl-C"
+    assert place.ended == []
 
 
 def test_failures_on_machines_that_answer_count_for_the_breaker(

@@ -1,0 +1,92 @@
+"""Docker, by a client on PATH that answers as its own does, or does not."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pytest_atesor.errors import SetupError
+from pytest_atesor.sandbox.engines.docker import DockerEngine
+from pytest_atesor.sandbox.interface import EngineInfo
+from pytest_atesor.sandbox.select import select_engine
+
+INFO = {"ServerVersion": "20.10.24", "MemoryLimit": True, "PidsLimit": True, "CPUShares": True}
+NEVER = "exec sleep 600"
+
+Install = Callable[..., None]
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Return what puts a client first on PATH: what it prints of itself, what it does before it answers."""
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+
+    def write(*, info: object = INFO, before_info: str = ":", before_more: str = ":") -> None:
+        (tmp_path / "info").write_text(json.dumps(info))
+        program = tmp_path / "docker"
+        answer = f"case $1 in info) {before_info}; cat {tmp_path}/info ;; *) {before_more} ;; esac\n"
+        program.write_text(f"#!/bin/sh\n{answer}")
+        program.chmod(0o755)
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("changes", "unenforced"),
+    [
+        pytest.param({}, (), id="none"),
+        pytest.param({"CPUShares": False}, ("cpu",), id="weight"),
+        pytest.param(
+            dict.fromkeys(("CPUShares", "MemoryLimit", "PidsLimit"), False),
+            ("memory", "pids", "cpu"),
+            id="all",
+        ),
+    ],
+)
+def test_docker_says_what_it_cannot_enforce(
+    install: Install, changes: dict[str, bool], unenforced: tuple[str, ...]
+) -> None:
+    install(info=INFO | changes)
+    assert DockerEngine().probe() == EngineInfo(
+        name="docker", version="20.10.24", rootless=False, storage=Path("/"), unenforced=unenforced
+    )
+
+
+def test_a_daemon_that_does_not_answer_is_an_error_with_its_fix(install: Install) -> None:
+    install(before_info=NEVER)
+    with pytest.raises(SetupError, match=r"did not answer within 0\.1 s; start the daemon"):
+        DockerEngine(first_s=0.1).probe()
+
+
+def test_a_daemon_that_answered_may_take_its_time(install: Install) -> None:
+    install(before_more="sleep 6")
+    engine = DockerEngine()
+    info = engine.probe()
+    install(before_info=NEVER, before_more="sleep 6")
+    assert engine.probe() == info
+
+
+def test_a_daemon_that_has_gone_is_noticed(install: Install) -> None:
+    install()
+    engine = DockerEngine()
+    engine.probe()
+    install(before_more="echo 'Cannot connect to the Docker daemon' >&2; exit 1")
+    with pytest.raises(SetupError, match=r"Cannot connect to the Docker daemon\); start the daemon"):
+        engine.probe()
+
+
+def test_a_daemon_asked_for_by_name_may_take_its_time_from_the_first(install: Install) -> None:
+    install(before_info="sleep 6")
+    assert select_engine("docker").name == "docker"
+
+
+def test_a_choice_does_not_wait_long_for_a_daemon(install: Install, tmp_path: Path) -> None:
+    install(before_info=NEVER)
+    host = {"security": {"rootless": False}, "ociRuntime": {"name": "runc"}}
+    answer = {"host": host, "version": {"Version": "4.3.1"}, "store": {"graphRoot": "/"}}
+    podman = tmp_path / "podman"
+    podman.write_text(f"#!/bin/sh\necho '{json.dumps(answer)}'\n")
+    podman.chmod(0o755)
+    assert select_engine("auto").name == "podman"
