@@ -6,7 +6,7 @@ a limited number of nodes. Dates stay text.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, Never
@@ -17,7 +17,7 @@ from pytest_atesor.core.jsontext import JsonPath, format_path, parse_json, show_
 from pytest_atesor.core.plan import Json
 from pytest_atesor.errors import BadInputError
 
-__all__ = ["Document", "Mark", "parse_document", "parse_yaml"]
+__all__ = ["Document", "Mark", "find_marks", "parse_document", "parse_yaml"]
 
 ALIAS_BUDGET: Final = 100_000
 _DEEPEST: Final = 100
@@ -33,20 +33,21 @@ _Loader: Final[type[Any]] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 class Mark:
     """Where a value stands.
 
-    The file as the user knows it, the line from 1, and how an unquoted scalar is written.
+    The file as the user knows it, the line from 1 (None: not known), and how an unquoted scalar is written.
     """
 
     where: str
-    line: int
+    line: int | None
     written: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """A parsed document. ``marks`` has the places that are known; a JSON document has none."""
+    """A parsed document. ``marks`` has the places that are known; a JSON document has none, but its file."""
 
     value: Json
     marks: Mapping[JsonPath, Mark] = field(default_factory=dict)
+    where: str = ""
 
 
 @lru_cache(maxsize=1)  # one input is asked what it is, by several, before it is planned
@@ -56,8 +57,22 @@ def parse_document(text: str | bytes, where: str) -> Document:
     The document is shared between callers; nobody changes its values.
     """
     if where.lower().endswith(".json"):
-        return Document(value=parse_json(text, where))
+        return Document(value=parse_json(text, where), where=where)
     return parse_yaml(text, where)
+
+
+def find_marks(document: Document) -> Mapping[JsonPath, Mark]:
+    """Return a mark for each place of a document, so that it keeps its file among the values of others."""
+    if document.marks or not document.where:
+        return document.marks
+    return dict.fromkeys(_list_places(document.value, ()), Mark(where=document.where, line=None))
+
+
+def _list_places(value: Json, path: JsonPath) -> Iterator[JsonPath]:
+    yield path
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield from _list_places(item, (*path, key))
 
 
 def parse_yaml(text: str | bytes, where: str) -> Document:
@@ -77,7 +92,7 @@ def parse_yaml(text: str | bytes, where: str) -> Document:
     if node is None:
         raise BadInputError(f"{where} is empty; write a document")
     builder = _Builder(where)
-    return Document(value=builder.build(node, ()), marks=builder.marks)
+    return Document(value=builder.build(node, ()), marks=builder.marks, where=where)
 
 
 class _Builder:

@@ -1,6 +1,6 @@
 """Deep merging of documents, with the origin of every value kept."""
 
-from pytest_atesor.core.documents import Document, Mark
+from pytest_atesor.core.documents import Document, Mark, find_marks
 from pytest_atesor.core.jsontext import JsonPath
 from pytest_atesor.core.plan import Json
 
@@ -12,10 +12,10 @@ def merge_documents(base: Document, over: Document) -> Document:
 
     The marks follow the values: each place of the result knows the file that its value came from.
     """
-    marks = dict(base.marks)
+    marks = dict(find_marks(base))
     value = _merge(base.value, over.value, (), marks)
-    marks.update(over.marks)
-    return Document(value=value, marks=marks)
+    marks.update(find_marks(over))
+    return Document(value=value, marks=marks, where=over.where)
 
 
 def _merge(base: Json, over: Json, path: JsonPath, marks: dict[JsonPath, Mark]) -> Json:

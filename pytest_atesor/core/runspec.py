@@ -95,8 +95,11 @@ class Imports:
         )
 
     def _resolve(self, document: Document, where: str, chain: tuple[str, ...]) -> Document:
+        listed = tuple(_list_imports(document, where))
+        if not listed:
+            return document
         merged = Document(value={})
-        for index, path in _list_imports(document, where):
+        for index, path in listed:
             text = self._fetch(path, index, document, where)
             if text.identity in chain:
                 place = locate(("imports", index), where, document.marks)

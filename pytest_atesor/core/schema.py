@@ -68,7 +68,8 @@ def locate(path: JsonPath, where: str, marks: Mapping[JsonPath, Mark]) -> str:
     """Return a place in words: the file, the line when it is known, and the JSON path."""
     for length in range(len(path), -1, -1):
         if (mark := marks.get(path[:length])) is not None:
-            return f"{mark.where}, line {mark.line}, {format_path(path)}"
+            line = "" if mark.line is None else f", line {mark.line}"
+            return f"{mark.where}{line}, {format_path(path)}"
     return f"{where}, {format_path(path)}"
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Final, cast
 
-from pytest_atesor.core.documents import Document, parse_document
+from pytest_atesor.core.documents import Document, Mark, parse_document
 from pytest_atesor.core.inputs import InputReader, InputText, check_relative
 from pytest_atesor.core.jsontext import JsonPath, format_json_line, show_value
 from pytest_atesor.core.manifest import plan_case
@@ -279,13 +279,12 @@ def _add_digest(label: str, values: Sequence[Json]) -> str:
 def _vary(base: Document, axes: Sequence[_Axis], values: Sequence[Json], document: Document) -> Document:
     """Return the base with the values set; a wrong one is then told with its place in the sweep."""
     value, marks = base.value, dict(base.marks)
+    unknown = Mark(where=document.where, line=None)
     for axis, chosen in zip(axes, values, strict=True):
         value = _set(value, axis.path, chosen)
-        for length in range(len(axis.at), -1, -1):
-            if (mark := document.marks.get(axis.at[:length])) is not None:
-                marks[axis.path] = mark
-                break
-    return Document(value=value, marks=marks)
+        known = (document.marks.get(axis.at[:length]) for length in range(len(axis.at), -1, -1))
+        marks[axis.path] = next((mark for mark in known if mark is not None), unknown)
+    return Document(value=value, marks=marks, where=base.where)
 
 
 def _set(value: Any, path: JsonPath, chosen: Json) -> Json:  # noqa: ANN401 - an object or array, by the path

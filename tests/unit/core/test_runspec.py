@@ -1,8 +1,9 @@
+import json
 from collections.abc import Iterator, Mapping
 
 import pytest
 
-from pytest_atesor.core.documents import parse_yaml
+from pytest_atesor.core.documents import parse_document, parse_yaml
 from pytest_atesor.core.inputs import InputText, check_relative
 from pytest_atesor.core.merge import merge_documents
 from pytest_atesor.core.plan import Json
@@ -190,6 +191,36 @@ def test_a_fault_in_an_import_names_the_import() -> None:
     document = imports.resolve(parse_yaml("imports: [a.yaml]\n" + PORT, "c.yaml"), "c.yaml")
     with pytest.raises(BadInputError, match=r"^profiles/a\.yaml, line 4, max_attempts: 0 must be at least 1"):
         parse_runspec(document, "c.yaml", BUILT_IN_KINDS)
+
+
+MIXED = {
+    "JSON imported": ("c.yaml", {"a.json": '{"port": {"max_attempts": 0}}'}, {}, "profiles/a.json"),
+    "JSON over YAML": (
+        "c.json",
+        {"a.yaml": "port: {max_attempts: 1, lang: c}"},
+        {"max_attempts": 0},
+        "c.json",
+    ),
+    "JSON beside YAML": ("c.json", {"a.yaml": "port: {lang: c}"}, {"max_attempts": 0}, "c.json"),
+    "JSON everywhere": ("c.json", {"a.json": '{"port": {"max_attempts": 0}}'}, {}, "profiles/a.json"),
+}
+
+
+@pytest.mark.parametrize(("where", "files", "more", "named"), MIXED.values(), ids=MIXED.keys())
+def test_a_fault_names_the_file_that_it_came_from_where_one_is_json(
+    where: str, files: dict[str, str], more: dict[str, int], named: str
+) -> None:
+    body = {"url": "https://h/x", **more}
+    text = json.dumps({
+        "imports": list(files),
+        "schema_version": "runspec_v1",
+        "kind": "port",
+        "port": body,
+    })
+    document = imports_from(files).resolve(parse_document(text, where), where)
+    with pytest.raises(BadInputError) as caught:
+        parse_runspec(document, where, BUILT_IN_KINDS)
+    assert str(caught.value) == f"{named}, max_attempts: 0 must be at least 1"
 
 
 @pytest.mark.parametrize(

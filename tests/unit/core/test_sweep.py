@@ -115,6 +115,13 @@ def test_a_limit_that_no_decimal_can_hold_is_refused_with_its_place() -> None:
     assert str(caught.value).endswith("... is beyond 1e15, where a range ends to be exact; list the values")
 
 
+def test_a_wrong_value_is_told_with_its_file_also_where_that_is_json() -> None:
+    axes = [{"parameter": "timeout_seconds", "values": [5, -5]}]
+    text = json.dumps({"schema_version": "sweep_v1", "sweep": {"base": "c.yaml", "axes": axes}})
+    with pytest.raises(BadInputError, match=r"^s\.json, timeout_seconds: -5 must be at least 1$"):
+        plan_text(text, "s.json")
+
+
 def test_the_largest_range_is_exact() -> None:
     axis = (
         "[{parameter: command.env.SIZE, as_text: true,"
