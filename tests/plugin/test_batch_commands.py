@@ -4,11 +4,13 @@ import csv
 import json
 import os
 import socket
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from lab import Lab, Run, finish, kill_tree, run_inside
+from lab import PYTEST, Lab, Run, finish, kill_tree, run_inside
 
 from pytest_atesor.cli import main
 
@@ -197,6 +199,24 @@ def test_a_batch_without_acceleration_says_so_in_its_plan_and_stays_so(lab: Lab)
     run = lab.batch("rerun", "runs/batches/fast", "--all", ATESOR_NO_ACCELERATION="1")
     assert run.code == 0, run.out + run.err
     assert log.read_text() == "plain=no\n"
+
+
+def test_the_state_directory_may_stand_in_the_env_file_of_the_rootdir(lab: Lab) -> None:
+    lab.write_list("one", {"zlib": "pass"})
+    agent = lab.root / "agent"
+    agent.write_text('#!/bin/sh\necho "state=$ATESOR_STATE_DIR"\n')
+    (lab.root / ".env").write_text("ATESOR_STATE_DIR=kept\n")
+    (lab.root / "sub").mkdir()
+    environment = lab.environment()
+    del environment["ATESOR_STATE_DIR"]
+    command = [sys.executable, "-m", *PYTEST, "--atesor-list=one", "--atesor-batch-id=b", "-q"]
+    done = subprocess.run(
+        command, cwd=lab.root / "sub", env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    log = lab.root / "runs/batches/b/cases/zlib/attempts/001/run.log"
+    assert log.read_text() == f"state={lab.root}/kept\n"
+    assert {path.name for path in (lab.root / "kept").iterdir()} == {"history", "slots"}
 
 
 def test_a_batch_in_use_is_refused_naming_its_holder(lab: Lab) -> None:
