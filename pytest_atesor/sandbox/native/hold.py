@@ -111,7 +111,7 @@ class NativeHold:
         self._stack.enter_context(
             Link(session.connection, session.token, say=self._say, on_loss=session.note_loss)
         )
-        session = _with_image(session, self._platform, self._state, self._say)
+        session = _with_image(session, self._platform, self._state, self._say, self._environ)
         session.write()
         self._stack.callback(
             lambda: self._say(
@@ -132,10 +132,18 @@ def native_state(state: Path) -> Path:
     return state / "native"
 
 
-def _with_image(session: Session, platform: Platform, state: Path, say: Callable[[str], None]) -> Session:
+def _with_image(
+    session: Session,
+    platform: Platform,
+    state: Path,
+    say: Callable[[str], None],
+    environ: Mapping[str, str],
+) -> Session:
     """Return the session with the image that its sandboxes are made from. Raises SetupError."""
     engine = NativeEngine(replace(session, image=""))
-    image = session.image or ensure_image(engine, platform, state=state, progress=say, accelerated=False)
+    image = session.image or ensure_image(
+        engine, platform, state=state, progress=say, accelerated=False, environ=environ
+    )
     found = engine.image_id(image)
     if found is None:
         raise SetupError(
