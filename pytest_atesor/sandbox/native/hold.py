@@ -4,7 +4,6 @@ Whoever starts a native batch enters the hold; its engines serve the controller.
 their own engine from the directory of their machine's session.
 """
 
-import getpass
 import platform as host_platform
 import secrets
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +21,7 @@ from pytest_atesor.sandbox.native.engine import NativeEngine
 from pytest_atesor.sandbox.native.link import Link
 from pytest_atesor.sandbox.native.preflight import Found, require_machines
 from pytest_atesor.sandbox.native.probe import Machine, format_machine
-from pytest_atesor.sandbox.native.session import Session, make_directory, make_owner, read_session
+from pytest_atesor.sandbox.native.session import Session, find_user, make_directory, make_owner, read_session
 
 __all__ = ["Held", "NativeHold", "native_engine", "native_state"]
 
@@ -99,7 +98,7 @@ class NativeHold:
             host=connection.host,
             config=None if connection.config is None else str(connection.config),
             token=secrets.token_hex(8),
-            owner=make_owner(self._state, getpass.getuser(), host_platform.node()),
+            owner=make_owner(self._state, find_user(), host_platform.node()),
             work=machine.work,
             image=settings.image or "",
             image_id="",

@@ -5,6 +5,7 @@ also carry what they tell each other: the socket of the open connection, the cou
 """
 
 import contextlib
+import getpass
 import hashlib
 import json
 import os
@@ -22,7 +23,7 @@ from pytest_atesor.errors import SetupError
 from pytest_atesor.sandbox.native.connection import COMMAND, Connection
 from pytest_atesor.sandbox.native.link import CONNECTED
 
-__all__ = ["Session", "clear_stale", "make_directory", "make_owner", "read_session"]
+__all__ = ["Session", "clear_stale", "find_user", "make_directory", "make_owner", "read_session"]
 
 _FILE: Final = "session.json"
 _PREFIX: Final = "atesor-native-"
@@ -113,6 +114,14 @@ def read_session(directory: str) -> Session:
         raise SetupError(
             f"{SESSION_VARIABLE}={directory!r} is no session of a native batch ({error}); unset it"
         ) from error
+
+
+def find_user() -> str:
+    """Return this user's name, or number where there is no account, as in containers."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
 
 
 def make_owner(state: Path, user: str, node: str) -> str:

@@ -1,6 +1,7 @@
 """What the processes of a native batch share, and what a killed batch leaves of it."""
 
 import os
+import pwd
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from pytest_atesor.sandbox.native.engine import NativeEngine
 from pytest_atesor.sandbox.native.session import (
     Session,
     clear_stale,
+    find_user,
     make_directory,
     make_owner,
     read_session,
@@ -93,6 +95,14 @@ def test_what_a_killed_batch_left_goes_and_what_a_living_one_has_stays(runtime: 
         assert not left.exists()
         clear_stale(living.parent)
         assert living.exists()
+
+
+def test_a_user_without_an_account_has_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    assert find_user() == pwd.getpwuid(os.getuid()).pw_name
+    monkeypatch.setattr(os, "getuid", lambda: 2_000_000_011)
+    assert find_user() == "2000000011"
 
 
 def test_owners_differ_by_user_machine_and_state(tmp_path: Path) -> None:
