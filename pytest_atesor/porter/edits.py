@@ -46,11 +46,28 @@ find . -type f \( -name '*.sh' -o -name configure -o -name '*.pl' -o -name '*.py
   -exec sh -c 'for one; do head -c2 "$one" | grep -q "^#!" && chmod +x "$one"; done; :' sh {} +
 """
 
-# What automake's strictest mode wants to see; empty files do.
+# What automake's strictest mode wants to see, and config.rpath, which nothing installs; empty files do.
 _AUTOMAKE_FILES = r"""
 find . -maxdepth 2 \( -name configure.ac -o -name configure.in \) | while read -r one; do
   (cd "${one%/*}"
-    for file in NEWS README AUTHORS ChangeLog; do [ -e "$file" ] || : > "$file"; done)
+    for file in NEWS README AUTHORS ChangeLog; do [ -e "$file" ] || : > "$file"; done
+    aux=$(sed -n 's/^[[:space:]]*AC_CONFIG_AUX_DIR(\[*\([^])]*\)\]*).*/\1/p' "${one##*/}" | head -n 1)
+    mkdir -p "./${aux:-.}"
+    [ -e "${aux:-.}/config.rpath" ] || : > "./${aux:-.}/config.rpath")
+done
+"""
+
+# Scripts of a Windows editor, of Python's second version, and for interpreters that a person installed.
+_INTERPRETERS = r"""
+find . -type f -perm /111 -exec awk '
+  FNR == 1 && /^#!/ && (/\r$/ || /\/usr\/local\/bin\// || /python2?([.][0-9]+)?([ \t]|$)/) { print FILENAME }
+  { nextfile }' {} + |
+while read -r one; do
+  if head -n 1 "$one" | grep -q "$(printf '\r')\$"; then sed -i 's/\r$//' "$one"; fi
+  sed -i -E -e '1s,^#![[:space:]]*/usr/local/bin/,#!/usr/bin/,' \
+    -e '1s,^#![[:space:]]*/usr/bin/env[[:space:]]+python,#!/usr/bin/python,' \
+    -e '1s,^#![[:space:]]*(/usr)?/bin/python2?([.][0-9]+)?([[:space:]]|$),#!/usr/bin/python3\3,' \
+    "$one"
 done
 """
 
@@ -80,6 +97,7 @@ _EDITS: Mapping[str, str] = {
     "automake-files": _AUTOMAKE_FILES,
     "cargo-lock": "find . -name Cargo.lock -exec rm -f {} +\n",
     "executable-bits": _EXECUTABLE_BITS,
+    "interpreters": _INTERPRETERS,
     "old-macros": _OLD_MACROS,
     "removed-headers": _REMOVED_HEADERS,
     "simd-headers": _SIMD_HEADERS,

@@ -42,7 +42,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="automake-files",
-        pattern=r"error: required file ['‘`]?(?:\./)?(?P<name>NEWS|README|AUTHORS|ChangeLog)['’]? not found",
+        pattern=r"error: required file ['‘`]?(?:[\w.-]+/)*(?P<name>NEWS|README|AUTHORS|ChangeLog|config\.rpath)['’]? not found",
         fix=Change(change=Tweak(prepare=("automake-files",))),
         sample="Makefile.am: error: required file './NEWS' not found\nMakefile.am: error: required file './AUTHORS' not found\nautoreconf: error: automake failed with exit status: 1\n",
         expected="NEWS",
@@ -65,6 +65,18 @@ RULES: tuple[Rule, ...] = (
         fix=Change(change=Tweak(prepare=("executable-bits",))),
         sample="/bin/sh: 1: ./version.sh: Permission denied\nmake: *** [Makefile:30: version.h] Error 126\n",
         expected="./version.sh",
+    ),
+    Rule(
+        name="interpreters",  # the script is there, but not what its first line names
+        pattern=(
+            r"(?:^|: )(?P<name>[\w.+-]*/[\w./+-]+): (?:[^\s:]+: bad interpreter|cannot execute: required file not found)"
+            r"|sh: \d+: (?P<dash>[\w.+-]*/[\w./+-]+): not found$"
+            r"|^make(?:\[\d+\])?: (?P<make>[\w.+-]*/[\w./+-]+): No such file or directory$"
+            r"|env: ['‘](?P<env>python2[.\d]*|[\w.+-]+\\r)['’]: No such file"
+        ),
+        fix=Change(change=Tweak(prepare=("interpreters",))),
+        sample="/bin/sh: 1: ./scripts/gen-table.py: not found\nmake: *** [Makefile:175: table.h] Error 127\n",
+        expected="./scripts/gen-table.py",
     ),
     Rule(
         name="documentation-off",

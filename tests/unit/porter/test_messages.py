@@ -121,6 +121,36 @@ def _curly(log: str) -> str:
             id="compiler-by-path",
         ),
         pytest.param(
+            "make",
+            "bash: ./envsetup: /usr/bin/python: bad interpreter: No such file or directory\n",
+            ["interpreters", "parallel-make"],
+            id="interpreter-of-old-bash",
+        ),
+        pytest.param(
+            "make",
+            "/bin/bash: line 1: ./g.py: cannot execute: required file not found\n",
+            ["interpreters"],
+            id="interpreter-of-bash",
+        ),
+        pytest.param(
+            "make",
+            "make: ./g.py: No such file or directory\nmake: *** [Makefile:2: a] Error 127\n",
+            ["interpreters", "parallel-make"],
+            id="interpreter-of-make",
+        ),
+        pytest.param(
+            "make",
+            "/usr/bin/env: 'python3\\r': No such file or directory\n",
+            ["interpreters", "parallel-make"],
+            id="interpreter-with-a-carriage-return",
+        ),
+        pytest.param(
+            "autotools",
+            "configure.ac:49: error: required file 'build-aux/config.rpath' not found\n",
+            ["automake-files"],
+            id="config-rpath",
+        ),
+        pytest.param(
             "cargo",
             "error: the crates were not downloaded within 600 s\n",
             ["cargo-distribution-crates"],
