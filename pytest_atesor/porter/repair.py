@@ -79,8 +79,9 @@ class Repair:
             if isinstance(fix, Stop):
                 if not applied:
                     name = match.names[0] if match.names else "something"
-                    reason = (self._is_online and fix.reason_online) or fix.reason
-                    return failed(fix.cause, reason.replace("{name}", name))
+                    reason = ((self._is_online and fix.reason_online) or fix.reason).replace("{name}", name)
+                    absent = fix.cause is Cause.SOURCE and self._blame_absent(failure, reason)
+                    return absent or failed(fix.cause, reason)
             elif last:
                 is_missing = is_missing or isinstance(fix, Install)
             elif not applied or match.rule.independent:
@@ -144,9 +145,9 @@ class Repair:
         is_missing: bool,
     ) -> Outcome:
         reason = find_reason(failure.log) or f"{failure.step} failed without a word"
-        for path, why in self._package.absent:
-            if path.rpartition("/")[2] in failure.log:
-                return failed(Cause.SOURCE, f"the submodule {path} could not be fetched ({why}): {reason}")
+        absent = self._blame_absent(failure, reason)
+        if absent:
+            return absent
         named = [one for one in dict.fromkeys(unresolved) if one.kind is not NeedKind.WORDS]
         if named:
             shown = ", ".join(str(one) for one in named[:_SHOWN_NEEDS])
@@ -164,6 +165,13 @@ class Repair:
                 Cause.DEPENDENCY, f"does not build with this platform's packaged libraries: {reason}"
             )
         return failed(cause, f"{failure.step}: {reason}")
+
+    def _blame_absent(self, failure: Failure, reason: str) -> Outcome | None:
+        """Return the failure of a submodule that could not be fetched and that the output names, if any."""
+        for path, why in self._package.absent:
+            if path.rpartition("/")[2] in failure.log:
+                return failed(Cause.SOURCE, f"the submodule {path} could not be fetched ({why}): {reason}")
+        return None
 
 
 def _is_heeded(change: Tweak, candidate: Candidate) -> bool:

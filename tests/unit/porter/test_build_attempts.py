@@ -236,6 +236,23 @@ def test_a_build_that_misses_an_absent_submodule_blames_the_source(
     assert "third-party/urlparse could not be fetched (no answer)" in built.outcome.reason
 
 
+def test_a_directory_that_is_a_submodule_that_could_not_be_fetched_is_named_as_that(
+    run: Callable[..., tuple[Built, FakeSandbox]],
+) -> None:
+    said = (
+        b"CMake Error at CMakeLists.txt:43 (add_subdirectory):\n  The source directory\n\n"
+        b"    /workspace/build/p/lib/inicpp\n\n  does not contain a CMakeLists.txt file.\n"
+    )
+    missing, _ = run([(r"cmake -S", [(1, said)])], (_CMAKE,))
+    absent, _ = run([(r"cmake -S", [(1, said)])], (_CMAKE,), absent=(("lib/inicpp", "no answer"),))
+    lacks = (
+        "the source tree lacks lib/inicpp, which the build enters (a submodule, or left out of the archive)"
+    )
+    assert (missing.outcome.cause, missing.outcome.reason) == (Cause.SOURCE, lacks)
+    assert absent.outcome.cause is Cause.SOURCE
+    assert absent.outcome.reason == f"the submodule lib/inicpp could not be fetched (no answer): {lacks}"
+
+
 def test_attempts_are_bounded_and_the_last_one_changes_nothing(
     run: Callable[..., tuple[Built, FakeSandbox]],
 ) -> None:
