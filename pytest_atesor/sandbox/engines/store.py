@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from pytest_atesor.errors import SandboxError
+from pytest_atesor.errors import SandboxError, SetupError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -71,7 +71,7 @@ class ImageStore:
     def load(self, archive: Path) -> None:
         """Unpack a docker-archive file with one layer, compressed with zstd or not; its tags become ours.
 
-        Raises SandboxError when it is no such file, or cannot be unpacked.
+        Raises SandboxError when it is no such file, or cannot be unpacked, SetupError without zstd.
         """
         for directory in (self._images, self._tags):
             directory.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -167,7 +167,11 @@ def _decompressed(archive: Path) -> Iterator[IO[bytes]]:
         with archive.open("rb") as plain:
             yield plain
         return
-    with subprocess.Popen(["zstd", "-dcq", str(archive)], stdout=subprocess.PIPE) as unpacker:  # noqa: S607 - PATH
+    try:
+        unpacking = subprocess.Popen(["zstd", "-dcq", str(archive)], stdout=subprocess.PIPE)  # noqa: S607 - PATH
+    except OSError as error:
+        raise SetupError(f"zstd cannot be started ({error}); apt-get install zstd") from error
+    with unpacking as unpacker:
         try:
             if unpacker.stdout is not None:
                 yield unpacker.stdout

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import tarfile
@@ -136,6 +137,20 @@ def test_what_is_no_image_archive_leaves_nothing(tmp_path: Path) -> None:
         with pytest.raises(SandboxError, match=r"bad\.tar"):
             store.load(bad)
     assert list((tmp_path / "host/images").iterdir()) == []
+
+
+def test_an_archive_that_needs_a_missing_zstd_names_the_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "rm").symlink_to(str(shutil.which("rm")))
+    monkeypatch.setenv("PATH", str(programs))
+    archive = tmp_path / "debian.tar.zst"
+    archive.touch()
+    with pytest.raises(SetupError, match=r"zstd cannot be started \(.*\); apt-get install zstd"):
+        ImageStore(tmp_path / "host").load(archive)
+    assert not list((tmp_path / "host" / "images").iterdir())
 
 
 SLEEPS = f"600.{os.getpid()}"
