@@ -7,10 +7,12 @@ from types import SimpleNamespace
 
 import psutil
 import pytest
+from sandbox_fakes import FakeEngine
 
 from pytest_atesor.core.plan import Platform
 from pytest_atesor.errors import SetupError
 from pytest_atesor.sandbox.bootstrap import bootstrap_archive, find_free_memory, parse_debian_mirror
+from pytest_atesor.sandbox.image import ensure_image
 from pytest_atesor.sandbox.recipe import host_architecture
 
 PLENTY_BYTES = 1 << 40
@@ -117,6 +119,23 @@ def test_the_output_of_a_bootstrap_is_shown_live_when_asked(
         tag="t",
         digest="d",
         progress=lines.append,
+        environ={"ATESOR_SETUP_STREAM": wish},
+    )
+    assert any(line.startswith("I: asked for") for line in lines) is shown
+
+
+@pytest.mark.parametrize(("wish", "shown"), [("1", True), ("0", False)])
+def test_an_image_s_bootstrap_is_shown_live_when_the_settings_ask(
+    programs: Path, tmp_path: Path, wish: str, *, shown: bool
+) -> None:
+    assert programs.is_dir()
+    lines: list[str] = []
+    ensure_image(
+        FakeEngine(),
+        Platform.DEBIAN,
+        state=tmp_path / "state",
+        progress=lines.append,
+        accelerated=False,
         environ={"ATESOR_SETUP_STREAM": wish},
     )
     assert any(line.startswith("I: asked for") for line in lines) is shown
