@@ -98,6 +98,7 @@ _EDITS: Mapping[str, str] = {
     "cargo-lock": "find . -name Cargo.lock -exec rm -f {} +\n",
     "executable-bits": _EXECUTABLE_BITS,
     "interpreters": _INTERPRETERS,
+    "no-objects": "find . -type f \\( -name '*.o' -o -name '*.lo' \\) -exec rm -f {} +\n",
     "old-macros": _OLD_MACROS,
     "removed-headers": _REMOVED_HEADERS,
     "simd-headers": _SIMD_HEADERS,

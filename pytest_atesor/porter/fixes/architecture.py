@@ -113,6 +113,14 @@ RULES: tuple[Rule, ...] = (
         builders=("autotools", "configure", "cmake"),
     ),
     Rule(
+        name="foreign-objects-left-over",
+        pattern=r"(?<![\w./+@-])(?P<name>[\w./+@-]+\.l?o): Relocations in generic ELF \(EM: (?!243\))\d+\)",
+        fix=Change(change=Tweak(prepare=("no-objects",))),
+        sample="/usr/bin/ld: apps/base64.o: Relocations in generic ELF (EM: 62)\napps/base64.o: error adding symbols: file in wrong format\n",
+        expected="apps/base64.o",
+        builders=("make",),
+    ),
+    Rule(
         name="foreign-objects",
         pattern=_FOREIGN_OBJECT,
         fix=Stop(

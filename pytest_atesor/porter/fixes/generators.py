@@ -42,7 +42,10 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="automake-files",
-        pattern=r"error: required file ['‘`]?(?:[\w.-]+/)*(?P<name>NEWS|README|AUTHORS|ChangeLog|config\.rpath)['’]? not found",
+        pattern=(
+            r"error: required file ['‘`]?(?:[\w.-]+/)*(?P<name>NEWS|README|AUTHORS|ChangeLog|config\.rpath)['’]? not found"
+            r"|configure\.(?:ac|in):\d+: error: required directory (?P<directory>\S+) does not exist"
+        ),
         fix=Change(change=Tweak(prepare=("automake-files",))),
         sample="Makefile.am: error: required file './NEWS' not found\nMakefile.am: error: required file './AUTHORS' not found\nautoreconf: error: automake failed with exit status: 1\n",
         expected="NEWS",
@@ -67,11 +70,22 @@ RULES: tuple[Rule, ...] = (
         expected="./version.sh",
     ),
     Rule(
+        name="command-by-path",
+        pattern=(
+            r"sh: \d+: /(?:usr/)?s?bin/(?P<name>[A-Za-z][\w.+-]*): not found$"
+            r"|^make(?:\[\d+\])?: /(?:usr/)?s?bin/(?P<make>[A-Za-z][\w.+-]*): No such file or directory$"
+            r"|: /(?:usr/)?bin/(?P<shell>[A-Za-z][\w.+-]*): bad interpreter"
+        ),
+        fix=Install(kind=NeedKind.COMMAND),
+        sample="/bin/sh: 1: /usr/bin/xsltproc: not found\nmake: *** [Makefile:88: foo.1] Error 127\n",
+        expected="xsltproc",
+    ),
+    Rule(
         name="interpreters",  # the script is there, but not what its first line names
         pattern=(
-            r"(?:^|: )(?P<name>[\w.+-]*/[\w./+-]+): (?:[^\s:]+: bad interpreter|cannot execute: required file not found)"
-            r"|sh: \d+: (?P<dash>[\w.+-]*/[\w./+-]+): not found$"
-            r"|^make(?:\[\d+\])?: (?P<make>[\w.+-]*/[\w./+-]+): No such file or directory$"
+            r"(?:^|: )(?P<name>[\w.+-]+/[\w./+-]+): (?:[^\s:]+: bad interpreter|cannot execute: required file not found)"
+            r"|sh: \d+: (?P<dash>[\w.+-]+/[\w./+-]+): not found$"
+            r"|^make(?:\[\d+\])?: (?P<make>[\w.+-]+/[\w./+-]+): No such file or directory$"
             r"|env: ['‘](?P<env>python2[.\d]*|[\w.+-]+\\r)['’]: No such file"
         ),
         fix=Change(change=Tweak(prepare=("interpreters",))),
@@ -215,7 +229,10 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="cmake-directory-left-out",
-        pattern=r"The source directory\s+(?:/workspace/build/[^\s/]+/)?(?P<name>(?![^\n]*/_deps/)\S[^\n]*?)\s+does not contain a CMakeLists\.txt file",
+        pattern=(
+            r"The source directory\s+(?:/workspace/build/[^\s/]+/)?(?P<name>(?![^\n]*/_deps/)\S[^\n]*?)\s+does not contain a CMakeLists\.txt file"
+            r"|add_subdirectory\s+given\s+source\s+\"(?P<given>[^\"\n]+)\"\s+which\s+is\s+not\s+an\s+existing\s+directory"
+        ),
         fix=Stop(
             cause=Cause.SOURCE,
             reason="the source tree lacks {name}, which the build enters (a submodule, or left out of the archive)",
@@ -225,6 +242,46 @@ RULES: tuple[Rule, ...] = (
             "    /workspace/build/OpenixCard/lib/inicpp\n\n  does not contain a CMakeLists.txt file.\n"
         ),
         expected="lib/inicpp",
+    ),
+    Rule(
+        name="subdirectory-left-out",
+        pattern=(
+            r"Makefile\.am:\d+: error: required directory (?:\./)?(?P<name>\S+) does not exist"
+            r"|ERROR: Non-?existent build file ['‘](?P<meson>[^'\n]+)/meson\.build['’]"
+        ),
+        fix=Stop(
+            cause=Cause.SOURCE,
+            reason="the source tree lacks {name}, which the build enters (a submodule, or left out of the archive)",
+        ),
+        sample="Makefile.am:3: error: required directory ./libltdl does not exist\nautoreconf: error: automake failed with exit status: 1\n",
+        expected="libltdl",
+        builders=("autotools", "meson"),
+    ),
+    Rule(
+        name="subproject-of-the-system",
+        pattern=(
+            r"Looking for a fallback subproject for the dependency (?P<name>[\w.+-]+)\n(?:[^\n]*\n){0,6}?"
+            r"[^\n]*ERROR: Subproject exists but has no "
+        ),
+        fix=Install(kind=NeedKind.WORDS),
+        sample=(
+            "Run-time dependency inih found: NO (tried pkgconfig and cmake)\n"
+            "Looking for a fallback subproject for the dependency inih\n\n"
+            "meson.build:7:0: ERROR: Subproject exists but has no meson.build file.\n"
+        ),
+        expected="inih",
+        builders=("meson",),
+    ),
+    Rule(
+        name="subproject-left-out",
+        pattern=r"ERROR: Subproject exists but has no (?P<name>\S+) file",
+        fix=Stop(
+            cause=Cause.SOURCE,
+            reason="a Meson subproject has no {name} in the source tree (a submodule, or left out of the archive)",
+        ),
+        sample="meson.build:107:0: ERROR: Subproject exists but has no meson.build file.\n",
+        expected="meson.build",
+        builders=("meson",),
     ),
     Rule(
         name="container-engine",

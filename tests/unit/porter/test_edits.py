@@ -52,3 +52,11 @@ def test_automake_gets_its_files_where_it_looks_for_them(tmp_path: Path, line: s
     assert (tmp_path / path).read_text() == ""
     assert (tmp_path / "NEWS").exists()
     assert (tmp_path / "README").read_text() == "kept\n"
+
+
+def test_objects_that_came_with_the_tree_are_made_again(tmp_path: Path) -> None:
+    (tmp_path / "a b").mkdir()
+    for name in ("x.o", "a b/y.lo", "a b/z.c", "no"):
+        (tmp_path / name).touch()
+    _edit(tmp_path, "no-objects")
+    assert sorted(one.name for one in tmp_path.rglob("*") if one.is_file()) == ["no", "z.c"]

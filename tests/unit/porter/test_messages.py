@@ -123,7 +123,7 @@ def _curly(log: str) -> str:
         pytest.param(
             "make",
             "bash: ./envsetup: /usr/bin/python: bad interpreter: No such file or directory\n",
-            ["interpreters", "parallel-make"],
+            ["command-by-path", "interpreters", "parallel-make"],
             id="interpreter-of-old-bash",
         ),
         pytest.param(
@@ -151,6 +151,25 @@ def _curly(log: str) -> str:
             id="config-rpath",
         ),
         pytest.param(
+            "autotools",
+            "configure.ac:3: error: required directory ./build-aux does not exist\n",
+            ["automake-files"],
+            id="auxiliary-directory",
+        ),
+        pytest.param(
+            "cmake",
+            'CMake Error at CMakeLists.txt:4 (add_subdirectory):\n  add_subdirectory given source "nope2" '
+            "which is not an existing directory.\n",
+            ["cmake-directory-left-out"],
+            id="cmake-directory-left-out",
+        ),
+        pytest.param(
+            "meson",
+            "meson.build:5:0: ERROR: Nonexistent build file 'gnulib/meson.build'\n",
+            ["subdirectory-left-out", "missing-for-meson"],
+            id="meson-directory-left-out",
+        ),
+        pytest.param(
             "cargo",
             "error: the crates were not downloaded within 600 s\n",
             ["cargo-distribution-crates"],
@@ -160,7 +179,7 @@ def _curly(log: str) -> str:
             "make",
             "/usr/bin/ld: x.o: Relocations in generic ELF (EM: 62)\n/usr/bin/ld: x.o: error adding symbols: "
             "file in wrong format\n",
-            ["foreign-objects"],
+            ["foreign-objects-left-over", "foreign-objects"],
             id="object-for-another-processor",
         ),
     ],
