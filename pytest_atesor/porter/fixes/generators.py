@@ -20,6 +20,20 @@ _NO_DOCUMENTATION_TOOL = (
 
 RULES: tuple[Rule, ...] = (
     Rule(
+        name="docbook-stylesheets",
+        pattern=(
+            r"(?:cannot parse|failed to load (?:external entity|HTTP resource)) \"?https?://(?:docbook\.sourceforge\.net|cdn\.docbook\.org)/release/xsl"
+            r"|I/O error : Attempt to load network entity https?://(?:docbook\.sourceforge\.net|cdn\.docbook\.org)/release/xsl"
+        ),
+        fix=Install(kind=NeedKind.PACKAGE, names=("docbook-xsl", "docbook-xml")),
+        sample=(
+            'warning: failed to load external entity "http://docbook.sourceforge.net/release/xsl/current/manpages/docbook.xsl"\n'
+            "cannot parse http://docbook.sourceforge.net/release/xsl/current/manpages/docbook.xsl\n"
+            "gmake[2]: *** [Makefile:839: ha_logd.8] Error 4\n"
+        ),
+        independent=True,
+    ),
+    Rule(
         name="config-sub",
         pattern=(
             r"cannot guess build type|unable to guess system type|machine .riscv64[^\n]* not recognized"
