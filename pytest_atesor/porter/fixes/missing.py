@@ -247,6 +247,7 @@ RULES: tuple[Rule, ...] = (
         sample="CMake Error at /usr/share/cmake-3.31/Modules/FindPackageHandleStandardArgs.cmake:233 (message):\n  Could NOT find ZLIB (missing: ZLIB_LIBRARY ZLIB_INCLUDE_DIR)\n",
         expected="ZLIB",
         builders=("cmake",),
+        independent=True,
     ),
     Rule(
         name="missing-cmake-variable",
