@@ -98,7 +98,7 @@ RULES: tuple[Rule, ...] = (
         name="interpreters",  # the script is there, but not what its first line names
         pattern=(
             r"(?:^|: )(?P<name>[\w.+-]+/[\w./+-]+): (?:[^\s:]+: bad interpreter|cannot execute: required file not found)"
-            r"|sh: \d+: (?P<dash>[\w.+-]+/[\w./+-]+): not found$"
+            r"|sh: \d+: (?P<dash>(?!\S*/git-version-gen:)[\w.+-]+/[\w./+-]+): not found$"
             r"|^make(?:\[\d+\])?: (?P<make>[\w.+-]+/[\w./+-]+): No such file or directory$"
             r"|env: ['‘](?P<env>python2[.\d]*|[\w.+-]+\\r)['’]: No such file"
         ),

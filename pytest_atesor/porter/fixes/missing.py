@@ -306,7 +306,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="missing-macro",
         pattern=(
-            r"(?:possibly undefined macro: |error: macro |undefined or overquoted macro: |unknown macro: |macro ')"
+            r"(?:possibly undefined macro: |error: macro |undefined or overquoted macro: |unknown macro: |(?<!The )macro ')"
             r"(?P<name>[A-Z][A-Z0-9_]{3,})"
             r"|configure: line \d+: (?:syntax error near unexpected token [`'](?:[^\n]*)\n[^\n]*: line \d+: [`']\s*)?"
             r"(?P<other>(?:AX|AC|AM|PKG|LT|GTK|GLIB|GOBJECT|IT|XORG)_[A-Z0-9_]+)"
@@ -508,7 +508,7 @@ RULES: tuple[Rule, ...] = (
         name="missing-in-plain-words",
         pattern=(
             r"^(?:Cannot|Can't|Could not|Unable to) (?:find|locate) (?:the )?(?P<name>lib[\w.+-]+)"
-            r"|\bYou (?:must|need to) have [`'\"]?(?:GNU )?(?P<tool>[A-Za-z][\w.+-]*)[`'\"]? (?:>= [\d.]+ )?installed"
+            r"|\bYou (?:must|need to) have [`'\"]?(?:GNU )?(?P<tool>[A-Za-z][\w.+-]*)[`'\"]? (?:>= [\d.]+ )?(?:installed|in (?:your )?PATH)"
         ),
         fix=Install(kind=NeedKind.WORDS),
         sample="checking for jpeg_read_header in -ljpeg... no\nCannot find libjpeg or you have too old version (v6 or later required).\n",

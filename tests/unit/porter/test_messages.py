@@ -146,6 +146,12 @@ def _curly(log: str) -> str:
         ),
         pytest.param(
             "autotools",
+            "sh: 1: build-aux/git-version-gen: not found\nautoreconf: error: automake failed\n",
+            [],
+            id="a-version-script-of-gnulib",
+        ),
+        pytest.param(
+            "autotools",
             "configure.ac:49: error: required file 'build-aux/config.rpath' not found\n",
             ["automake-files"],
             id="config-rpath",

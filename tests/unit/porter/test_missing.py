@@ -286,6 +286,20 @@ def _caught(builder: str, log: str, rule: str) -> tuple[str, ...]:
             id="autogen",
         ),
         pytest.param(
+            "autotools",
+            "missing-in-plain-words",
+            "**Error**: You must have `gnulib-tool' in PATH to compile lftp.\n",
+            ("gnulib-tool",),
+            id="autogen-path",
+        ),
+        pytest.param(
+            "autotools",
+            "missing-macro",
+            "configure.ac:307: warning: The macro 'AC_LANG_C' is obsolete.\n",
+            (),
+            id="an-obsolete-macro-is-there",
+        ),
+        pytest.param(
             "make",
             "missing-python-module",
             "/usr/bin/python3: No module named sphinx\nmake: *** [Makefile:3: doc] Error 1\n",
