@@ -12,7 +12,8 @@ def _unnamed_header(header: str, names: str, sample: str, expected: str) -> Rule
     return Rule(
         name=f"header-{header}",
         pattern=(
-            rf"error: (?:[‘'](?P<name>{names})[’'] (?:is not a member of [‘']std[’']|was not declared in this scope"
+            rf"error: (?:[‘'](?P<name>{names})[’'] (?:is not a member of [‘']std[’']"
+            rf"|was not declared in this scope[^\n]*\n[^\n]*(?:std::(?P=name)\b|\b(?P=name)\s*[(<])"
             rf"|in namespace [‘']std[’'] does not name a (?:template )?type)|[‘']std::(?P<space>{names})[’'] has not been declared)"
         ),
         fix=Change(change=Tweak(cxx_add=(f"-include{header}",))),
@@ -89,7 +90,7 @@ RULES: tuple[Rule, ...] = (
         (
             r"(?:stable_|partial_|is_)?sort|nth_element|(?:adjacent_)?find|find_(?:if(?:_not)?|end|first_of)|(?:any|all|none)_of"
             r"|for_each|count(?:_if)?|transform|(?:remove|replace)(?:_copy)?(?:_if)?|copy_(?:if|n|backward)|(?:min|max|minmax)_element"
-            r"|minmax|reverse(?:_copy)?|unique(?:_copy)?|clamp|shuffle|random_shuffle|rotate|(?:lower|upper)_bound|equal_range"
+            r"|minmax|reverse(?:_copy)?|unique(?:_copy)?|shuffle|random_shuffle|rotate|(?:lower|upper)_bound|equal_range"
             r"|binary_search|(?:inplace_)?merge|includes|set_(?:union|intersection|difference|symmetric_difference)|fill_n"
             r"|generate(?:_n)?|(?:stable_)?partition|partition_point|mismatch|search(?:_n)?|(?:next|prev|is)_permutation"
             r"|(?:make|push|pop|sort|is)_heap|lexicographical_compare|is_partitioned|is_sorted_until"
@@ -102,7 +103,7 @@ RULES: tuple[Rule, ...] = (
     ),
     _unnamed_header(
         "numeric",
-        r"accumulate|iota|inner_product|partial_sum|adjacent_difference|gcd|lcm|reduce|transform_reduce|(?:in|ex)clusive_scan",
+        r"accumulate|iota|inner_product|partial_sum|adjacent_difference",
         sample="src/stats.cc:41:15: error: ‘accumulate’ is not a member of ‘std’\n",
         expected="accumulate",
     ),
@@ -240,7 +241,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="permissive-cxx",
         pattern=r"error: [^\n]*\[-(?P<name>fpermissive|Wnarrowing|Wchanges-meaning|Wtemplate-body)\]",
-        fix=Change(change=Tweak(cxx_add=("-fpermissive", "-Wno-template-body"))),
+        fix=Change(change=Tweak(cxx_add=("-fpermissive", "-Wno-narrowing", "-Wno-template-body"))),
         sample=(
             "src/table.cpp:3:11: error: narrowing conversion of ‘-1’ from ‘int’ to ‘char’ [-Wnarrowing]\n"
             "make: *** [Makefile:14: src/table.o] Error 1\n"

@@ -244,8 +244,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="cmake-directory-left-out",
         pattern=(
-            r"The source directory\s+(?:/workspace/build/[^\s/]+/)?(?P<name>(?![^\n]*/_deps/)\S[^\n]*?)\s+does not contain a CMakeLists\.txt file"
-            r"|add_subdirectory\s+given\s+source\s+\"(?P<given>[^\"\n]+)\"\s+which\s+is\s+not\s+an\s+existing\s+directory"
+            r"The source directory\s+(?:/workspace/build/[^\s/]+/)?(?P<name>(?!/(?!workspace/)|[^\n]*/_deps/)\S[^\n]*?)\s+does not contain a CMakeLists\.txt file"
+            r"|add_subdirectory\s+given\s+source\s+\"(?P<given>(?!/(?!workspace/)|[^\"\n]*/_deps/)[^\"\n]+)\"\s+which\s+is\s+not\s+an\s+existing\s+directory"
         ),
         fix=Stop(
             cause=Cause.SOURCE,
@@ -302,7 +302,7 @@ RULES: tuple[Rule, ...] = (
         # Where a command only asks for it, the build goes on: what ended it is make's business.
         pattern=(
             r"(?:^|: )(?P<name>docker|podman|docker-compose): (?:[Cc]ommand not found|not found|No such file or directory)\n"
-            r"make(?:\[\d+\])?: \*\*\* \[[^\n]*\] Error 127$|Cannot connect to the Docker daemon"
+            r"(?:[^\n]*\n){0,5}?g?make(?:\[\d+\])?: \*\*\* \[[^\n]*\] Error 127$|Cannot connect to the Docker daemon"
         ),
         fix=Stop(
             cause=Cause.UNSUPPORTED, reason="the build runs {name}, and a sandbox has no container engine"

@@ -43,7 +43,7 @@ RULES: tuple[Rule, ...] = (
         name="libclang-of-another-machine",
         pattern=(
             r"the `libclang` shared library at (?P<name>\S+) could not be opened: (?P=name): cannot open shared object file"
-            r"|skipping incompatible \S*/libclang\S* when searching for -lclang"
+            r"|skipping incompatible \S*/libclang\S* when searching for -lclang\n(?:[^\n]*\n){0,6}?[^\n]*cannot find -lclang"
         ),
         fix=Stop(
             cause=Cause.UNSUPPORTED,
@@ -247,7 +247,6 @@ RULES: tuple[Rule, ...] = (
         sample="CMake Error at /usr/share/cmake-3.31/Modules/FindPackageHandleStandardArgs.cmake:233 (message):\n  Could NOT find ZLIB (missing: ZLIB_LIBRARY ZLIB_INCLUDE_DIR)\n",
         expected="ZLIB",
         builders=("cmake",),
-        independent=True,
     ),
     Rule(
         name="missing-cmake-variable",

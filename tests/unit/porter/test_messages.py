@@ -28,9 +28,17 @@ def _curly(log: str) -> str:
         ),
         pytest.param(
             "make",
-            "a.cc:2:44: error: 'min_element' was not declared in this scope\n",
+            "a.cc:2:44: error: 'min_element' was not declared in this scope\n"
+            "    2 | int *least(int *a, int *b) { return min_element(a, b); }\n",
             ["header-algorithm"],
             id="algorithm-with-using-namespace",
+        ),
+        pytest.param(
+            "make",
+            "a.cc:2:20: error: 'count' was not declared in this scope\n"
+            "    2 | int f() { return count + 1; }\n",
+            [],
+            id="a-variable-called-as-an-algorithm",
         ),
         pytest.param(
             "make",
@@ -67,8 +75,8 @@ def _curly(log: str) -> str:
         pytest.param(
             "make",
             "a.cc:2:89: error: 'clamp' is not a member of 'std'\n",
-            ["header-algorithm", "newer-cxx"],
-            id="header-before-newer-standard",
+            ["newer-cxx"],
+            id="an-algorithm-of-a-newer-standard",
         ),
         pytest.param(
             "make",
@@ -111,6 +119,33 @@ def _curly(log: str) -> str:
             "make: *** [Makefile:6: image] Error 127\n",
             ["container-engine", "missing-command", "parallel-make"],
             id="docker-is-run",
+        ),
+        pytest.param(
+            "make",
+            "/bin/sh: 1: podman: not found\ncc -c b.c\ngmake[2]: *** [Makefile:6: image] Error 127\n",
+            ["container-engine", "missing-command"],
+            id="podman-is-run-beside-other-jobs",
+        ),
+        pytest.param(
+            "cmake",
+            "CMake Error at CMakeLists.txt:3 (add_subdirectory):\n"
+            '  add_subdirectory given source "/usr/src/googletest" which is not an existing\n  directory.\n',
+            [],
+            id="a-directory-of-the-system",
+        ),
+        pytest.param(
+            "cmake",
+            "CMake Error at CMakeLists.txt:3 (add_subdirectory):\n  The source directory\n\n"
+            "    /usr/src/gtest\n\n  does not contain a CMakeLists.txt file.\n",
+            [],
+            id="a-source-directory-of-the-system",
+        ),
+        pytest.param(
+            "make",
+            "/usr/bin/ld: skipping incompatible /usr/lib/libclang.so when searching for -lclang\n"
+            "a.c:1:1: error: expected ';' before 'int'\n",
+            [],
+            id="a-library-that-is-found-elsewhere",
         ),
         pytest.param(
             "cmake",
