@@ -22,10 +22,16 @@ from pytest_atesor.porter.builders.shared import depth_penalty, limit_download, 
 from pytest_atesor.porter.dependency_tables import GO_MODULES
 from pytest_atesor.porter.tree import Tree
 
-__all__ = ["GOPATH_MODE", "GoBuilder", "GoProject"]
+__all__ = ["ANY_LINKNAME", "GOPATH_MODE", "UPDATE_MODULES", "GoBuilder", "GoProject"]
 
 GOPATH_MODE = "go-gopath"
 """The ``prepare`` word that switches to the distribution's packaged sources."""
+
+UPDATE_MODULES = "go-modules-update"
+"""The ``prepare`` word that lets go complete go.mod and go.sum; packaged sources have neither."""
+
+ANY_LINKNAME = "go-linkname"
+"""The ``prepare`` word that lets the linker take references to what the standard library keeps to itself."""
 
 _DOWNLOAD_SECONDS = 600
 _SIDE = (
@@ -117,7 +123,7 @@ class GoProject(Project):
         return GOPATH_MODE in options.tweak.prepare or not self.module
 
     def _uses_vendor(self, options: BuildOptions) -> bool:
-        return self.is_vendored and ("GOFLAGS", "-mod=mod") not in options.tweak.environment
+        return self.is_vendored and UPDATE_MODULES not in options.tweak.prepare
 
     def _enter(self, options: BuildOptions) -> str:
         """Return the lines that set the mode up and name the place of the packages, ``$tree``."""
@@ -129,15 +135,25 @@ class GoProject(Project):
         return f"packages={quote(' '.join(places) or './...')}\n"
 
     def _mode(self, options: BuildOptions) -> str:
+        flags = self._flags(options)
         if not self._is_gopath(options):
-            flags = "-mod=vendor -buildvcs=false" if self._uses_vendor(options) else "-buildvcs=false"
             lower = _lower_directive(options, self.members)
             return f'{lower}export GOFLAGS="${{GOFLAGS:-}} {flags}"\ntree=$PWD\n'
         place = re.sub(r"/v[0-9]+$", "", self.module or _import_path(options.source_url)) or "local/package"
         return (
-            'export GO111MODULE=off GOPATH="$HOME/go:/usr/share/gocode" GOFLAGS=-buildvcs=false\n'
+            f'export GO111MODULE=off GOPATH="$HOME/go:/usr/share/gocode" GOFLAGS="{flags}"\n'
             f"tree=$HOME/go/src/{quote(place)}\n{_LINK_MOVED}"
         )
+
+    def _flags(self, options: BuildOptions) -> str:
+        """Return GOFLAGS; ``-mod`` is an error where there are no modules."""
+        flags = ["-buildvcs=false"]
+        if not self._is_gopath(options):
+            flags += ["-mod=vendor"] if self._uses_vendor(options) else []
+            flags += ["-mod=mod"] if UPDATE_MODULES in options.tweak.prepare else []
+        if ANY_LINKNAME in options.tweak.prepare:
+            flags.append("-ldflags=-checklinkname=0")
+        return " ".join(flags)
 
     def _gopath_steps(self, options: BuildOptions) -> tuple[Step, ...]:
         enter = self._enter(options)

@@ -2,7 +2,7 @@
 
 from pytest_atesor.core.outcome import Cause
 from pytest_atesor.porter.builders.cargo import DISTRIBUTION_CRATES, IGNORE_RUST_VERSION
-from pytest_atesor.porter.builders.golang import GOPATH_MODE
+from pytest_atesor.porter.builders.golang import ANY_LINKNAME, GOPATH_MODE, UPDATE_MODULES
 from pytest_atesor.porter.builders.interface import Tweak
 from pytest_atesor.porter.fixes.interface import Change, Install, Rule, Stop
 from pytest_atesor.porter.needs import NeedKind
@@ -30,7 +30,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="go-modules-update",
         pattern=r"missing go\.sum entry|updates to go\.mod needed|no required module provides package",
-        fix=Change(change=Tweak(environment=(("GOFLAGS", "-mod=mod"),))),
+        fix=Change(change=Tweak(prepare=(UPDATE_MODULES,))),
         sample="main.go:5:2: missing go.sum entry for module providing package example.org/x/y; to add:\n",
         builders=("go",),
     ),
@@ -58,7 +58,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="go-linkname",
         pattern=r"^link: (?P<name>[\w./~-]+): invalid reference to [\w./]+",
-        fix=Change(change=Tweak(environment=(("GOFLAGS", "-ldflags=-checklinkname=0"),))),
+        fix=Change(change=Tweak(prepare=(ANY_LINKNAME,))),
         sample="# github.com/bettercap/bettercap\nlink: golang.org/x/net/internal/socket: invalid reference to syscall.recvmsg\n",
         expected="golang.org/x/net/internal/socket",
         builders=("go",),
