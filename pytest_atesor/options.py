@@ -263,12 +263,7 @@ def read_options(
         name for value in values["only"] for name in _expand_only(value, directory=_base_of(value, config))
     )
     origins = {name: found[-1].origin for name, found in values.items() if found and found[-1].origin}
-    shard = parse_shard(
-        _parse_number(values["shard-index"], "shard index"),
-        _parse_number(values["shard-total"], "shard total"),
-        index_origin=origins.get("shard-index", ""),
-        total_origin=origins.get("shard-total", ""),
-    )
+    shard = _parse_shard(values, origins)
     target = Target(parse_choice(values["target"][-1], "target", list(Target)))
     if target is not Target.NATIVE:
         _check_workers(config, os.cpu_count() or 1)
@@ -291,11 +286,7 @@ def read_options(
         else None,
         write_csv=any(parse_flag(value) for value in values["write-summary-csv"]),
         is_plan_only=bool(values["plan-only"]),
-        limits=SlotLimits(
-            memory_bytes=_parse_size(values["slot-memory"], "slot memory"),
-            pids=_parse_count(values["slot-pids"], "number of processes", least=64),
-            cpu_weight=_parse_count(values["slot-cpu-weight"], "CPU weight", least=2),
-        ),
+        limits=_parse_limits(values),
         retry_environment=_parse_count(values["retry-environment"], "number of retries", least=0),
         has_breaker=not any(parse_flag(value) for value in values["no-breaker"]),
         given=find_given(config),
@@ -416,6 +407,23 @@ def _parse_count(values: Sequence[Value], what: str, *, least: int) -> int:
     return number
 
 
+def _parse_shard(values: Mapping[str, Sequence[Value]], origins: Mapping[str, str]) -> Shard | None:
+    return parse_shard(
+        _parse_number(values["shard-index"], "shard index"),
+        _parse_number(values["shard-total"], "shard total"),
+        index_origin=origins.get("shard-index", ""),
+        total_origin=origins.get("shard-total", ""),
+    )
+
+
+def _parse_limits(values: Mapping[str, Sequence[Value]]) -> SlotLimits:
+    return SlotLimits(
+        memory_bytes=_parse_size(values["slot-memory"], "slot memory"),
+        pids=_parse_count(values["slot-pids"], "number of processes", least=64),
+        cpu_weight=_parse_count(values["slot-cpu-weight"], "CPU weight", least=2),
+    )
+
+
 def _parse_size(values: Sequence[Value], what: str) -> int | None:
     if not values:
         return None
@@ -464,7 +472,7 @@ def _complete_environment(
     dotenv: Mapping[str, str], environ: Mapping[str, str], rootdir: Path
 ) -> dict[str, str]:
     """Return what ``.env`` adds to the environment; a state directory in it counts from the rootdir."""
-    added = {name: text for name, text in dotenv.items() if name not in environ}
+    added = {name: text for name, text in dotenv.items() if not environ.get(name)}
     if state := added.get(_STATE_DIRECTORY):
         added[_STATE_DIRECTORY] = str(rootdir / state)
     return added
