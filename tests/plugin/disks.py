@@ -16,6 +16,17 @@ import pytest
 AS_ROOT = [] if os.geteuid() == 0 else ["sudo", "--non-interactive"]
 
 
+def require_mounts() -> None:
+    """Skip the test unless root's rights can be had without a password, and reach as far as mounting."""
+    probe = [*AS_ROOT, "unshare", "--mount", "true"]
+    try:
+        may_mount = subprocess.run(probe, stdin=subprocess.DEVNULL, check=False).returncode == 0
+    except OSError:  # no sudo
+        may_mount = False
+    if not may_mount:
+        pytest.skip("needs root, or sudo without a password, and the right to mount")
+
+
 def mount(*arguments: object) -> None:
     """Call mount as root; what it says of a failure goes to the test's output."""
     subprocess.run([*AS_ROOT, "mount", *map(str, arguments)], check=True)
@@ -24,6 +35,7 @@ def mount(*arguments: object) -> None:
 @contextmanager
 def memory_disk(place: Path, size: str) -> Iterator[Path]:
     """Mount a file system of ``size`` in memory at an existing directory, writable for this user."""
+    require_mounts()
     mount("--bind", place, place)
     try:
         mount("--make-private", place)
@@ -39,6 +51,7 @@ def memory_disk(place: Path, size: str) -> Iterator[Path]:
 @contextmanager
 def journaled_disk(place: Path, image: Path) -> Iterator[Path]:
     """Mount ext4 from a new file ``image`` at an existing directory; see :func:`give_up_disk`."""
+    require_mounts()
     make = shutil.which("mkfs.ext4", path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
     if make is None:
         pytest.skip("needs mkfs.ext4")
