@@ -1,7 +1,7 @@
 """Packs an image's layer while it is being made: what is written into a pipe is compressed at once.
 
 A tar of a whole system takes a processor as long to compress as to write, and there is another one. The
-archive is three compressed pieces, one after the other, which decompress as one.
+archive is three compressed pieces, one after the other, which decompress as one (:func:`start_unpacking`).
 """
 
 import contextlib
@@ -19,10 +19,19 @@ from typing import IO, Self
 from pytest_atesor.errors import SetupError
 from pytest_atesor.sandbox.archive import ImageSettings, Layer, format_head, format_tail
 
-__all__ = ["LayerPacker"]
+__all__ = ["LayerPacker", "start_unpacking"]
 
 _CHUNK = 1 << 20
 _PACK = ("zstd", "-q", "-1", "-T0", "-c")
+_UNPACK = ("zstd", "-d", "-c", "-q")
+
+
+def start_unpacking(archive: Path) -> subprocess.Popen[bytes]:
+    """Start zstd, which decompresses an archive into its ``stdout``. Raises SetupError without one."""
+    try:
+        return subprocess.Popen([*_UNPACK, str(archive)], stdout=subprocess.PIPE)
+    except OSError as error:
+        raise SetupError(f"zstd cannot be started ({error}); apt-get install zstd") from error
 
 
 class LayerPacker:

@@ -28,6 +28,7 @@ from pytest_atesor.sandbox.interface import (
     Present,
     SandboxSpec,
 )
+from pytest_atesor.sandbox.packing import start_unpacking
 from pytest_atesor.sandbox.pump import NOWHERE
 
 __all__ = ["BINARY_PLATFORM", "CliEngine", "last_line"]
@@ -88,11 +89,7 @@ class CliEngine(ABC):
         if archive.suffix != ".zst":
             self._call(["load", "--quiet", "--input", str(archive)], timeout_s=_SLOW_S)
             return
-        try:
-            unpacking = subprocess.Popen(["zstd", "-dcq", str(archive)], stdout=subprocess.PIPE)  # noqa: S607 - PATH
-        except OSError as error:
-            raise SetupError(f"zstd cannot be started ({error}); apt-get install zstd") from error
-        with unpacking as unpacker:
+        with start_unpacking(archive) as unpacker:
             self._call(["load", "--quiet"], timeout_s=_SLOW_S, stdin=unpacker.stdout)
 
     def is_offered(self, reference: str, *, timeout_s: float) -> bool:

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from pytest_atesor.errors import SandboxError, SetupError
+from pytest_atesor.errors import SandboxError
+from pytest_atesor.sandbox.packing import start_unpacking
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -167,11 +168,7 @@ def _decompressed(archive: Path) -> Iterator[IO[bytes]]:
         with archive.open("rb") as plain:
             yield plain
         return
-    try:
-        unpacking = subprocess.Popen(["zstd", "-dcq", str(archive)], stdout=subprocess.PIPE)  # noqa: S607 - PATH
-    except OSError as error:
-        raise SetupError(f"zstd cannot be started ({error}); apt-get install zstd") from error
-    with unpacking as unpacker:
+    with start_unpacking(archive) as unpacker:
         try:
             if unpacker.stdout is not None:
                 yield unpacker.stdout
