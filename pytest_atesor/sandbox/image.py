@@ -40,6 +40,7 @@ __all__ = [
 _REGISTRY_ANSWER_S = 15.0
 _BUILD_S = 3600.0
 _DAY_S = 86_400
+_FULL_DISK = ("no space left on device", "disk quota exceeded")
 
 
 class Prover(Protocol):
@@ -276,9 +277,17 @@ def _make(job: _Job, *, keep_archive: bool) -> None:
     try:
         job.engine.load_image(archive)
     except (OSError, SandboxError) as error:
-        raise SetupError(
-            f"the image archive {archive} cannot be loaded ({error}); delete it to build it anew"
-        ) from error
+        raise SetupError(_explain_loading(error, archive)) from error
+
+
+def _explain_loading(error: OSError | SandboxError, archive: Path) -> str:
+    """Say why an archive was not loaded; to delete it helps only where the system has refused nothing."""
+    advice = "delete it to build it anew"
+    if any(words in str(error).lower() for words in _FULL_DISK):
+        advice = "free some space where images are kept and try again"
+    elif isinstance(error, OSError) or isinstance(error.__cause__, OSError):
+        advice = "mend that and try again"
+    return f"the image archive {archive} cannot be loaded ({error}); {advice}"
 
 
 def _forget_old_archives(directory: Path, variant: str) -> None:

@@ -1,3 +1,4 @@
+import errno
 import os
 import threading
 import time
@@ -9,7 +10,8 @@ from filelock import FileLock
 from sandbox_fakes import FakeEngine
 
 from pytest_atesor.core.plan import Platform
-from pytest_atesor.errors import SetupError
+from pytest_atesor.errors import SandboxError, SetupError
+from pytest_atesor.sandbox.engines.store import ImageStore
 from pytest_atesor.sandbox.image import describe_image, ensure_image, is_current, proof_file
 from pytest_atesor.sandbox.interface import Engine
 from pytest_atesor.sandbox.proof import Proof, read_proof
@@ -143,6 +145,66 @@ def test_a_kept_archive_is_loaded_instead_of_built(tmp_path: Path) -> None:
     engine = FakeEngine()
     ensure_image(engine, Platform.DEBIAN, state=tmp_path, progress=lambda _line: None, prove=Judge())
     assert engine.calls == [f"load {archive.name}", f"prune {LABEL_RECIPE}"]
+
+
+class NarrowEngine(FakeEngine):
+    """Cannot load: what it raises is ``refusal``."""
+
+    refusal: OSError | SandboxError
+
+    def load_image(self, archive: Path) -> None:
+        assert archive.exists()
+        raise self.refusal
+
+
+class UnpackingEngine(FakeEngine):
+    """Unpacks into ``place`` as sandboxes without a container engine do."""
+
+    place: Path
+
+    def load_image(self, archive: Path) -> None:
+        ImageStore(self.place).load(archive)
+
+
+@pytest.mark.parametrize(
+    ("refusal", "advice"),
+    [
+        pytest.param(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), "free some space", id="full"),
+        pytest.param(
+            SandboxError("podman load failed: write /x: no space left on device"),
+            "free some space",
+            id="said",
+        ),
+        pytest.param(OSError(errno.EROFS, os.strerror(errno.EROFS)), "mend that", id="read-only"),
+        pytest.param(SandboxError("podman load failed: no archive"), "delete it to build it anew", id="bad"),
+    ],
+)
+def test_an_archive_is_to_be_deleted_only_where_the_disk_is_not_to_blame(
+    refusal: OSError | SandboxError, advice: str, tmp_path: Path
+) -> None:
+    engine = NarrowEngine()
+    engine.refusal = refusal
+    with pytest.raises(SetupError) as caught:
+        load_kept_archive(engine, tmp_path)
+    said = str(caught.value)
+    assert f"cannot be loaded ({refusal}); {advice}" in said
+    assert ("delete" in said) == advice.startswith("delete")
+
+
+def test_a_place_for_images_that_is_none_is_no_fault_of_the_archive(tmp_path: Path) -> None:
+    engine = UnpackingEngine()
+    engine.place = tmp_path / "file"
+    engine.place.touch()
+    with pytest.raises(SetupError, match=r"Not a directory.*\); mend that and try again$"):
+        load_kept_archive(engine, tmp_path)
+
+
+def load_kept_archive(engine: FakeEngine, state: Path) -> None:
+    digest = read_recipe_digest(Platform.DEBIAN, host_architecture())
+    archive = state / "images" / f"debian-{digest[:16]}.tar.zst"
+    archive.parent.mkdir()
+    archive.write_text("whole")
+    ensure_image(engine, Platform.DEBIAN, state=state, progress=lambda _line: None, prove=Judge())
 
 
 @pytest.mark.parametrize(
