@@ -203,6 +203,15 @@ def test_where_no_program_may_run_it_does_not_say_that_emulation_is_missing(
     assert can_run == str(True if os.uname().machine == "riscv64" else None)
 
 
+def test_an_emulator_that_may_not_be_executed_is_one_that_does_not_run(
+    bootstrap: ModuleType, tmp_path: Path
+) -> None:
+    emulator = tmp_path / "qemu-riscv64-static"
+    emulator.write_text("#!/bin/sh\n")
+    emulator.chmod(0o644)
+    assert bootstrap.try_program(f"#!{emulator}\n".encode(), tmp_path) is False
+
+
 @pytest.mark.parametrize(
     ("text", "first"),
     [

@@ -66,6 +66,14 @@ def test_where_no_program_may_run_nothing_is_said_of_emulation(
     assert said.stdout == "None True False\n"
 
 
+def test_an_emulator_that_may_not_be_executed_is_one_that_does_not_run(tmp_path: Path) -> None:
+    emulator = tmp_path / "qemu-riscv64-static"
+    emulator.write_text("#!/bin/sh\n")
+    emulator.chmod(0o644)
+    # a script's interpreter stands for a handler's: the kernel refuses both in the same words
+    assert is_runnable(f"#!{emulator}\n".encode(), tmp_path) is False
+
+
 def test_a_place_that_is_not_there_says_nothing_of_emulation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
