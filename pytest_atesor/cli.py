@@ -181,7 +181,7 @@ def _port(arguments: tuple[str, ...]) -> int:
     from pytest_atesor.porter.agent import main as port  # noqa: PLC0415 - only for this command
 
     has_url = bool(arguments) and not arguments[0].startswith("-")
-    return port(["--repo", *arguments] if has_url else list(arguments))
+    return port(["--repo", *arguments] if has_url else list(arguments), read_environment())
 
 
 @_atesor.command(
@@ -197,7 +197,7 @@ def _port(arguments: tuple[str, ...]) -> int:
 def _replay(arguments: tuple[str, ...]) -> int:
     from pytest_atesor.porter.agent import replay_main  # noqa: PLC0415 - only for this command
 
-    return replay_main(arguments)
+    return replay_main(arguments, read_environment())
 
 
 @_atesor.command(

@@ -17,6 +17,7 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
+from pytest_atesor.core.dotenv import is_set
 from pytest_atesor.core.limits import SlotLimits, parse_size
 from pytest_atesor.core.plan import Platform, Target
 from pytest_atesor.core.shards import Shard, parse_shard
@@ -472,7 +473,7 @@ def _complete_environment(
     dotenv: Mapping[str, str], environ: Mapping[str, str], rootdir: Path
 ) -> dict[str, str]:
     """Return what ``.env`` adds to the environment; a state directory in it counts from the rootdir."""
-    added = {name: text for name, text in dotenv.items() if not environ.get(name)}
+    added = {name: text for name, text in dotenv.items() if not is_set(name, environ)}
     if state := added.get(_STATE_DIRECTORY):
         added[_STATE_DIRECTORY] = str(rootdir / state)
     return added

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from pytest_atesor.core.dotenv import add_dotenv
 from pytest_atesor.core.plan import Platform, Target
 from pytest_atesor.errors import UsageError
 from pytest_atesor.options import ENGINES, OPTIONS, Value, parse_choice, parse_flag
@@ -79,14 +80,19 @@ def choose_machine(
 
 
 def read_environment() -> dict[str, str]:
-    """Return the environment over what ``.env`` in the working directory says."""
+    """Return the environment over what ``.env`` in the working directory says.
+
+    A batch's agent gets the environment alone: its worker has put there what the batch's ``.env`` says.
+    """
+    if os.environ.get("ATESOR_ATTEMPT_DIR"):
+        return dict(os.environ)
     from dotenv import dotenv_values  # noqa: PLC0415 - only for these commands
 
     try:
         dotenv = dotenv_values(Path(".env"), encoding="utf-8", interpolate=False)
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"cannot read .env: {error}; it holds NAME=value lines in UTF-8") from error
-    return {**{name: text for name, text in dotenv.items() if text is not None}, **os.environ}
+    return add_dotenv({name: text for name, text in dotenv.items() if text is not None}, os.environ)
 
 
 def _find(name: str, flag: str | None, environ: Mapping[str, str]) -> Value:

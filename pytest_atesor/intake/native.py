@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from pytest_atesor.control.site import Site
+from pytest_atesor.core.dotenv import add_dotenv
 from pytest_atesor.core.limits import share_memory
 from pytest_atesor.core.native import MACHINE_VARIABLE, SESSION_VARIABLE
 from pytest_atesor.core.plan import Target
@@ -42,7 +43,7 @@ def counts_there(config: pytest.Config, options: Options) -> bool:
 
 def count_workers_there(options: Options, environ: Mapping[str, str]) -> int:
     """Return how many workers the machines can have; 1 when one cannot be read: the preflight says why."""
-    return read_workers({**options.dotenv, **environ}) or 1
+    return read_workers(add_dotenv(options.dotenv, environ)) or 1
 
 
 def spread_over_machines(config: pytest.Config, options: Options, environ: Mapping[str, str]) -> None:
@@ -75,7 +76,7 @@ def hold_machines(  # noqa: PLR0913 - keyword-only facts of one batch
     voice = open_voice(stack, say)
     hold = stack.enter_context(
         NativeHold(
-            {**options.dotenv, **environ},
+            add_dotenv(options.dotenv, environ),
             platform,
             state=state,
             say=voice,

@@ -26,6 +26,7 @@ from pytest_atesor.control.crew import Crew
 from pytest_atesor.control.history import History
 from pytest_atesor.control.page import PageWriter
 from pytest_atesor.control.site import Site
+from pytest_atesor.core.dotenv import add_dotenv
 from pytest_atesor.core.limits import share_memory
 from pytest_atesor.core.plan import Target
 from pytest_atesor.errors import SetupError, UsageError
@@ -222,7 +223,7 @@ def _prepare_sites(
     draft: Draft, environ: Mapping[str, str], settings: dict[str, Json], stack: ExitStack
 ) -> tuple[Path, tuple[Site, ...]]:
     """Return the state directory and where the slots are; ``settings`` gets what was found there."""
-    environ = {**draft.options.dotenv, **environ}
+    environ = add_dotenv(draft.options.dotenv, environ)
     state = state_directory(environ)
     if draft.plan.target is not Target.NATIVE or draft.options.engine == "none":
         return state, (_prepare_site(draft, state, settings, environ),)

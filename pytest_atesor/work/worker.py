@@ -18,6 +18,7 @@ from pytest_atesor.bundle.layout import BundleLayout, LogLinks
 from pytest_atesor.core.attempt import AttemptRecord
 from pytest_atesor.core.breaker import is_environment
 from pytest_atesor.core.child_outcome import REASON_CHARACTERS
+from pytest_atesor.core.dotenv import add_dotenv
 from pytest_atesor.core.environment import judge_failure
 from pytest_atesor.core.outcome import Cause, Status
 from pytest_atesor.core.text import sanitize_line
@@ -221,7 +222,7 @@ class Worker:
             slot=self._orders.slot,
             engine=self._orders.engine,
             state_dir=Path(self._orders.state),
-            environ={**self._orders.environment, **os.environ},
+            environ=add_dotenv(self._orders.environment, os.environ),
             # Counted from here: what the last case left in the slot is not this one's time.
             deadline=time.monotonic() + case.timeout_s,
             deadline_epoch=time.time() + case.timeout_s,

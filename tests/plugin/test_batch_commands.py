@@ -201,14 +201,18 @@ def test_a_batch_without_acceleration_says_so_in_its_plan_and_stays_so(lab: Lab)
     assert log.read_text() == "plain=no\n"
 
 
-def test_the_state_directory_may_stand_in_the_env_file_of_the_rootdir(lab: Lab) -> None:
+@pytest.mark.parametrize("value", [None, ""], ids=["not-set", "set-to-nothing"])
+def test_the_state_directory_may_stand_in_the_env_file_of_the_rootdir(lab: Lab, value: str | None) -> None:
     lab.write_list("one", {"zlib": "pass"})
     agent = lab.root / "agent"
     agent.write_text('#!/bin/sh\necho "state=$ATESOR_STATE_DIR"\n')
     (lab.root / ".env").write_text("ATESOR_STATE_DIR=kept\n")
     (lab.root / "sub").mkdir()
     environment = lab.environment()
-    del environment["ATESOR_STATE_DIR"]
+    if value is None:
+        del environment["ATESOR_STATE_DIR"]
+    else:
+        environment["ATESOR_STATE_DIR"] = value
     command = [sys.executable, "-m", *PYTEST, "--atesor-list=one", "--atesor-batch-id=b", "-q"]
     done = subprocess.run(
         command, cwd=lab.root / "sub", env=environment, capture_output=True, text=True, check=False

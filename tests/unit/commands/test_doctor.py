@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from pytest_atesor.cli import main
-from pytest_atesor.commands.machine import MachineChoice, choose_machine
+from pytest_atesor.commands.machine import MachineChoice, choose_machine, read_environment
 from pytest_atesor.core.plan import Platform, Target
 
 
 @pytest.fixture(autouse=True)
 def _place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in ("TARGET", "PLATFORM", "ENGINE", "NO_ACCELERATION", "STATE_DIR"):
+    for name in ("TARGET", "PLATFORM", "ENGINE", "NO_ACCELERATION", "STATE_DIR", "ATTEMPT_DIR"):
         monkeypatch.delenv(f"ATESOR_{name}", raising=False)
 
 
@@ -27,6 +27,29 @@ def test_settings_may_stand_in_the_env_file(tmp_path: Path, capsys: pytest.Captu
     (tmp_path / ".env").write_text("ATESOR_TARGET=native\nATESOR_SSH_NONSENSE=1\n", encoding="utf-8")
     assert main(["doctor"]) == 1
     assert "unknown setting ATESOR_SSH_NONSENSE" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("value", [None, ""], ids=["not-set", "set-to-nothing"])
+def test_one_port_keeps_its_state_where_the_env_file_says(
+    value: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".env").write_text("ATESOR_STATE_DIR=kept\n", encoding="utf-8")
+    if value is not None:
+        monkeypatch.setenv("ATESOR_STATE_DIR", value)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert main(["port", "https://example.invalid/zlib", "--engine", "podman", "--container", "one"]) == 1
+    assert (tmp_path / "kept/slots/one").is_dir()
+    assert not (tmp_path / "home").exists()
+
+
+def test_an_agent_of_a_batch_reads_no_env_file_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".env").write_text("ATESOR_ENGINE=podman\n", encoding="utf-8")
+    assert read_environment()["ATESOR_ENGINE"] == "podman"
+    monkeypatch.setenv("ATESOR_ATTEMPT_DIR", str(tmp_path))
+    assert "ATESOR_ENGINE" not in read_environment()
 
 
 def test_a_target_that_there_is_not_is_a_bad_flag(capsys: pytest.CaptureFixture[str]) -> None:

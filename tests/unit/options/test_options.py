@@ -181,6 +181,14 @@ def test_dotenv_adds_to_the_environment_and_never_overrides_it(
     assert read_options(pytester.parseconfig(), {"HOME": "/root"}).dotenv == {"KEY": "a b"}
 
 
+def test_a_variable_of_ours_that_is_empty_is_what_dotenv_says(
+    rootdir: Path, pytester: pytest.Pytester
+) -> None:
+    (rootdir / ".env").write_text("ATESOR_STATE_DIR=state\nhttp_proxy=http://proxy.invalid\n")
+    options = read_options(pytester.parseconfig(), {"ATESOR_STATE_DIR": "", "http_proxy": ""})
+    assert options.dotenv == {"ATESOR_STATE_DIR": str(rootdir / "state")}
+
+
 def test_a_list_is_asked_for_by_flag_or_setting(rootdir: Path, pytester: pytest.Pytester) -> None:
     config = pytester.parseconfig()
     assert find_list_setting(config, {}) is None
