@@ -15,6 +15,8 @@ from pytest_atesor.errors import UsageError
 __all__ = ["PackageTesting", "Settings", "read_settings"]
 
 _ENGINES = ("auto", "docker", "podman", "host")
+_PLATFORMS = tuple(one.value for one in Platform)
+_TARGETS = tuple(one.value for one in Target)
 _ON = ("1", "true", "yes", "on")
 _FLAG = ("0", "false", "no", "off", *_ON)
 
@@ -26,6 +28,9 @@ class PackageTesting(StrEnum):
     RUN = "run"
     REQUIRE = "require"
     SKIP = "skip"
+
+
+_TESTS = tuple(one.value for one in PackageTesting)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +66,8 @@ def read_settings(
     A bad flag ends the process with exit code 2, as argparse does; else raises UsageError.
     """
     given = _parser(environ, program).parse_args(argv)
+    platform = Platform(given.platform or _choice(environ, "ATESOR_PLATFORM", _PLATFORMS, "debian"))
+    target = Target(given.target or _choice(environ, "ATESOR_TARGET", _TARGETS, "qemu"))
     url = given.repo or given.url
     if not url:
         raise UsageError(f"{program}: no source given; name it with --repo URL")
@@ -70,18 +77,18 @@ def read_settings(
         ref=given.ref or environ.get("ATESOR_REF") or None,
         mirrors=tuple(given.mirror) or _mirrors(environ.get("ATESOR_MIRRORS", "")),
         max_attempts=given.max_attempts,
-        container=given.container or f"atesor-port-{given.platform}",
-        platform=Platform(given.platform),
-        target=Target(given.target),
+        container=given.container or f"atesor-port-{platform}",
+        platform=platform,
+        target=target,
         package=given.package,
-        engine=given.engine,
+        engine=given.engine or _choice(environ, "ATESOR_ENGINE", _ENGINES, "auto"),
         is_accelerated=not given.no_acceleration,
         has_build_network=given.build_network,
         attempt_directory=Path(directory) if directory else None,
         kill_at=_epoch(environ.get("ATESOR_RUN_DEADLINE", "")),
-        tests=PackageTesting(given.tests),
+        tests=PackageTesting(given.tests or _choice(environ, "ATESOR_TESTS", _TESTS, "run")),
         force=given.force,
-        machine=environ.get(MACHINE_VARIABLE, "") if given.target == Target.NATIVE else "",
+        machine=environ.get(MACHINE_VARIABLE, "") if target is Target.NATIVE else "",
     )
 
 
@@ -92,7 +99,6 @@ def _parser(environ: Mapping[str, str], program: str) -> argparse.ArgumentParser
         "verified; 3: the commands passed, but nothing was proven; 1: failure; 2: a bad flag.",
         allow_abbrev=False,
     )
-    platforms, targets = [one.value for one in Platform], [one.value for one in Target]
     parser.add_argument("url", nargs="?", help="the same as --repo")
     parser.add_argument("--repo", metavar="URL", help="git repository or source tarball")
     parser.add_argument("--ref", help="tag, branch or commit (default: ATESOR_REF, else the default branch)")
@@ -118,20 +124,17 @@ def _parser(environ: Mapping[str, str], program: str) -> argparse.ArgumentParser
     parser.add_argument("--container", metavar="NAME", help="the sandbox's container name")
     parser.add_argument(
         "--platform",
-        choices=platforms,
-        default=_choice(environ, "ATESOR_PLATFORM", platforms, "debian"),
+        choices=_PLATFORMS,
         help="default: debian",
     )
     parser.add_argument(
         "--target",
-        choices=targets,
-        default=_choice(environ, "ATESOR_TARGET", targets, "qemu"),
+        choices=_TARGETS,
         help="default: qemu",
     )
     parser.add_argument(
         "--engine",
         choices=_ENGINES,
-        default=_choice(environ, "ATESOR_ENGINE", _ENGINES, "auto"),
         help="default: auto",
     )
     parser.add_argument(
@@ -149,11 +152,9 @@ def _parser(environ: Mapping[str, str], program: str) -> argparse.ArgumentParser
     parser.add_argument(
         "--package", action="store_true", help="write a zip of the products under workspace/packages/"
     )
-    tests = [one.value for one in PackageTesting]
     parser.add_argument(
         "--tests",
-        choices=tests,
-        default=_choice(environ, "ATESOR_TESTS", tests, "run"),
+        choices=_TESTS,
         help="the package's own tests: run and record, require, or skip them (default: run)",
     )
     return parser

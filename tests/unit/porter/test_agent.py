@@ -94,8 +94,22 @@ def test_a_plain_sandbox_is_asked_for_by_flag_or_variable(
 )
 def test_a_bad_variable_is_named_with_its_value(name: str, value: str) -> None:
     with pytest.raises(UsageError, match=name) as caught:
-        read_settings(_SEED, {name: value})
+        read_settings(["--repo", "https://a/b"], {name: value})
     assert value in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("variable", "flag", "value"),
+    [
+        ("ATESOR_ENGINE", "--engine", "podman"),
+        ("ATESOR_PLATFORM", "--platform", "alpine"),
+        ("ATESOR_TARGET", "--target", "qemu"),
+        ("ATESOR_TESTS", "--tests", "skip"),
+    ],
+)
+def test_a_flag_wins_over_a_variable_that_only_a_batch_knows(variable: str, flag: str, value: str) -> None:
+    settings = read_settings([*_SEED, flag, value], {variable: "none"})
+    assert value in {settings.engine, settings.platform, settings.target, settings.tests}
 
 
 def _run(arguments: Sequence[str]) -> "subprocess.CompletedProcess[str]":
