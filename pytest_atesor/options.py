@@ -17,7 +17,6 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from pytest_atesor.core.dotenv import is_set
 from pytest_atesor.core.limits import SlotLimits, parse_size
 from pytest_atesor.core.plan import Platform, Target
 from pytest_atesor.core.shards import Shard, parse_shard
@@ -473,6 +472,8 @@ def _complete_environment(
     dotenv: Mapping[str, str], environ: Mapping[str, str], rootdir: Path
 ) -> dict[str, str]:
     """Return what ``.env`` adds to the environment; a state directory in it counts from the rootdir."""
+    from pytest_atesor.core.dotenv import is_set  # noqa: PLC0415 - plain pytest runs must not pay for it
+
     added = {name: text for name, text in dotenv.items() if not is_set(name, environ)}
     if state := added.get(_STATE_DIRECTORY):
         added[_STATE_DIRECTORY] = str(rootdir / state)
