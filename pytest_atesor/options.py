@@ -50,6 +50,7 @@ __all__ = [
     "join_values",
     "parse_choice",
     "parse_flag",
+    "read_dotenv",
     "read_options",
 ]
 
@@ -236,7 +237,7 @@ def find_list_setting(
     if environ.get(LIST.env) or config.getini(LIST.dest):
         return "setting"
     dotenv = config.rootpath / ".env"
-    if _mentions(dotenv, LIST.env) and _read_dotenv(dotenv).get(LIST.env):
+    if _mentions(dotenv, LIST.env) and read_dotenv(dotenv).get(LIST.env):
         return "setting"
     return None
 
@@ -250,7 +251,7 @@ def read_options(
     run could use: unknown platform, target or engine, bad shards, more workers of ``atesor run`` than CPUs.
     """
     dotenv_path = config.rootpath / ".env"
-    dotenv = _read_dotenv(dotenv_path) if dotenv_path.is_file() else {}
+    dotenv = read_dotenv(dotenv_path) if dotenv_path.is_file() else {}
     places: tuple[tuple[str, Mapping[str, str]], ...] = (
         ("the environment", environ),
         (str(dotenv_path), dotenv),
@@ -485,7 +486,8 @@ def _is_open_pipe(path: Path) -> bool:
     return str(path).startswith(_OPEN_FILES) and path.is_fifo()
 
 
-def _read_dotenv(path: Path) -> dict[str, str]:
+def read_dotenv(path: Path) -> dict[str, str]:
+    """Return the variables of a ``.env`` file, none when it is not there. Raises UsageError, naming it."""
     from dotenv import dotenv_values  # noqa: PLC0415 - plain pytest runs must not pay for it
 
     try:

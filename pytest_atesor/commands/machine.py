@@ -14,8 +14,7 @@ import click
 
 from pytest_atesor.core.dotenv import add_dotenv
 from pytest_atesor.core.plan import Platform, Target
-from pytest_atesor.errors import UsageError
-from pytest_atesor.options import ENGINES, OPTIONS, Value, parse_choice, parse_flag
+from pytest_atesor.options import ENGINES, OPTIONS, Value, parse_choice, parse_flag, read_dotenv
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -83,16 +82,11 @@ def read_environment() -> dict[str, str]:
     """Return the environment over what ``.env`` in the working directory says.
 
     A batch's agent gets the environment alone: its worker has put there what the batch's ``.env`` says.
+    Raises UsageError when the file cannot be read.
     """
     if os.environ.get("ATESOR_ATTEMPT_DIR"):
         return dict(os.environ)
-    from dotenv import dotenv_values  # noqa: PLC0415 - only for these commands
-
-    try:
-        dotenv = dotenv_values(Path(".env"), encoding="utf-8", interpolate=False)
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read .env: {error}; it holds NAME=value lines in UTF-8") from error
-    return add_dotenv({name: text for name, text in dotenv.items() if text is not None}, os.environ)
+    return add_dotenv(read_dotenv(Path(".env")), os.environ)
 
 
 def _find(name: str, flag: str | None, environ: Mapping[str, str]) -> Value:
