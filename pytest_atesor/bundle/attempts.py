@@ -47,8 +47,12 @@ def create_attempt(layout: BundleLayout, case_id: str) -> AttemptLayout:
 
 
 def write_attempt(attempt: AttemptLayout, record: AttemptRecord) -> None:
-    """Write an attempt's record: whole, durable, the last thing that is written there."""
-    write_atomic(attempt.record, format_attempt(record))
+    """Write an attempt's record: whole, the last thing that is written there. Raises BundleError.
+
+    A kill leaves it; a power cut may not. The journal has the same record durably, and an attempt that has
+    neither was cut short.
+    """
+    write_atomic(attempt.record, format_attempt(record), durable=False)
 
 
 def read_attempt(attempt: AttemptLayout) -> AttemptRecord | None:
