@@ -1,7 +1,11 @@
-"""The wheel has everything that an installed program reads, and nothing else of the project."""
+"""The wheel has everything that an installed program reads, and nothing else of the project.
+
+So has one that is built from the source distribution.
+"""
 
 import subprocess
 import sys
+import tarfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,13 +16,16 @@ PROJECT = Path(__file__).parents[2]
 LEFT_OUT = {"__pycache__"}
 
 
+def build(kind: str, source: Path, folder: Path) -> Path:
+    argv = [sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(folder)]
+    subprocess.run(argv, cwd=source, check=True, capture_output=True)
+    (path,) = (path for path in folder.iterdir() if path.is_file())
+    return path
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[zipfile.ZipFile]:
-    folder = tmp_path_factory.mktemp("wheel")
-    argv = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    subprocess.run(argv, cwd=PROJECT, check=True, capture_output=True)
-    (path,) = folder.glob("*.whl")
-    with zipfile.ZipFile(path) as archive:
+    with zipfile.ZipFile(build("wheel", PROJECT, tmp_path_factory.mktemp("wheel"))) as archive:
         yield archive
 
 
@@ -47,3 +54,17 @@ def test_package_lists_are_in_the_wheel_with_their_bytes(wheel: zipfile.ZipFile)
 def test_nothing_else_is_in_the_wheel(wheel: zipfile.ZipFile) -> None:
     tops = {name.split("/")[0] for name in wheel.namelist()}
     assert {top for top in tops if not top.endswith(".dist-info")} == {"pytest_atesor"}
+
+
+def test_a_wheel_of_the_source_distribution_has_the_same_files(
+    wheel: zipfile.ZipFile, tmp_path: Path
+) -> None:
+    for name in ("sdist", "source", "wheel"):
+        (tmp_path / name).mkdir()
+    with tarfile.open(build("sdist", PROJECT, tmp_path / "sdist")) as archive:
+        archive.extractall(tmp_path / "source", filter="data")
+    (source,) = (tmp_path / "source").iterdir()
+    with zipfile.ZipFile(build("wheel", source, tmp_path / "wheel")) as other:
+        assert {name: other.read(name) for name in sorted(other.namelist())} == {
+            name: wheel.read(name) for name in sorted(wheel.namelist())
+        }
