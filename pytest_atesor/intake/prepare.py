@@ -26,8 +26,9 @@ from pytest_atesor.control.crew import Crew
 from pytest_atesor.control.history import History
 from pytest_atesor.control.page import PageWriter
 from pytest_atesor.control.site import Site
-from pytest_atesor.core.dotenv import add_dotenv
+from pytest_atesor.core.dotenv import add_dotenv, is_set
 from pytest_atesor.core.limits import share_memory
+from pytest_atesor.core.package_testing import TESTS_VARIABLE, parse_package_testing
 from pytest_atesor.core.plan import Target
 from pytest_atesor.errors import SetupError, UsageError
 from pytest_atesor.intake.drafting import plan_input, settle_output_root
@@ -110,7 +111,7 @@ def make_draft(config: pytest.Config, environ: Mapping[str, str]) -> Draft | Non
     plan = plan_input(file, (*request.names, *options.only), options, config, workers)
     draft = _make_draft(plan, options, workers, config)
     if not config.option.collectonly:
-        _check_machine(config, draft)
+        _check_machine(config, draft, environ)
     return draft
 
 
@@ -135,7 +136,7 @@ def _draft_again(wish: ReopenOptions, config: pytest.Config, environ: Mapping[st
     draft = _make_draft(plan, options, count_workers(config), config)
     if config.option.collectonly:
         return replace(draft, plan=replace(plan, cases=list_cases(wish)))
-    _check_machine(config, draft)
+    _check_machine(config, draft, environ)
     clock = system_clock()
     wait = partial(_show_progress, "waiting for the workers of a killed run to end")
     reopened = reopen(wish, _make_holder(clock), clock, config.rootpath, wait)
@@ -300,7 +301,7 @@ def _make_holder(clock: Clock) -> Holder:
     return Holder(host=host_platform.node(), pid=os.getpid(), started_at=clock.now())
 
 
-def _check_machine(config: pytest.Config, draft: Draft) -> None:
+def _check_machine(config: pytest.Config, draft: Draft, environ: Mapping[str, str]) -> None:
     options = draft.options
     if draft.workers:
         check_told(config)
@@ -322,10 +323,21 @@ def _check_machine(config: pytest.Config, draft: Draft) -> None:
         raise SetupError(
             f"the agent {options.agent[0]!r}, from {origin}, is no program that can be run; check the path"
         )
+    if draft.sandboxed and options.agent is None:
+        _check_built_in_agent(config, options, environ)
     check_writable(config.rootpath / LOG_DIRECTORY, "the log directory")
     junit: Any = config.getoption("xmlpath", None)
     if junit:
         check_file_writable(config.invocation_params.dir / str(junit), "the JUnit file")
+
+
+def _check_built_in_agent(config: pytest.Config, options: Options, environ: Mapping[str, str]) -> None:
+    """Refuse at the start what the built-in agent would refuse, or could not write, in each case."""
+    if text := add_dotenv(options.dotenv, environ).get(TESTS_VARIABLE):
+        where = "the environment" if is_set(TESTS_VARIABLE, environ) else str(config.rootpath / ".env")
+        parse_package_testing(text, f"{TESTS_VARIABLE} in {where}")
+    if options.package:
+        check_writable(config.rootpath / "workspace" / "packages", "the directory of the zips")
 
 
 def _can_run(program: str, rootdir: Path) -> bool:

@@ -6,6 +6,7 @@ from enum import Enum, auto, unique
 from typing import TYPE_CHECKING
 
 from pytest_atesor.core.outcome import Cause
+from pytest_atesor.core.package_testing import PackageTesting
 from pytest_atesor.errors import AtesorError
 from pytest_atesor.porter.builders.interface import Suite
 from pytest_atesor.porter.builders.shared import quote
@@ -17,7 +18,7 @@ from pytest_atesor.porter.recipe import PackageTests, Recipe, parse_versions
 from pytest_atesor.porter.recipe_cache import Source, Unknown
 from pytest_atesor.porter.run import Place, Run, fetch, lay_out, note_scan, open_shell
 from pytest_atesor.porter.scan import digest_natives, scan_tree
-from pytest_atesor.porter.settings import PackageTesting, Settings
+from pytest_atesor.porter.settings import Settings
 from pytest_atesor.porter.shell import Shell
 from pytest_atesor.porter.sources.interface import Fetched, SourceError
 from pytest_atesor.porter.suite_needs import KnownNeeds

@@ -5,32 +5,21 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum, unique
 from pathlib import Path
 
 from pytest_atesor.core.native import MACHINE_VARIABLE
+from pytest_atesor.core.package_testing import TESTS_VARIABLE, PackageTesting, parse_package_testing
 from pytest_atesor.core.plan import DEFAULT_MAX_ATTEMPTS, Platform, Target
 from pytest_atesor.errors import UsageError
 
-__all__ = ["PackageTesting", "Settings", "read_settings"]
+__all__ = ["Settings", "read_settings"]
 
 _ENGINES = ("auto", "docker", "podman", "host")
 _PLATFORMS = tuple(one.value for one in Platform)
 _TARGETS = tuple(one.value for one in Target)
 _ON = ("1", "true", "yes", "on")
-_FLAG = ("0", "false", "no", "off", *_ON)
-
-
-@unique
-class PackageTesting(StrEnum):
-    """What becomes of a package's own tests: run and recorded, required to pass, or not run."""
-
-    RUN = "run"
-    REQUIRE = "require"
-    SKIP = "skip"
-
-
 _TESTS = tuple(one.value for one in PackageTesting)
+_FLAG = ("0", "false", "no", "off", *_ON)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +75,7 @@ def read_settings(
         has_build_network=given.build_network,
         attempt_directory=Path(directory) if directory else None,
         kill_at=_epoch(environ.get("ATESOR_RUN_DEADLINE", "")),
-        tests=PackageTesting(given.tests or _choice(environ, "ATESOR_TESTS", _TESTS, "run")),
+        tests=parse_package_testing(given.tests or environ.get(TESTS_VARIABLE) or "run", TESTS_VARIABLE),
         force=given.force,
         machine=environ.get(MACHINE_VARIABLE, "") if target is Target.NATIVE else "",
     )

@@ -203,6 +203,52 @@ def test_the_place_of_a_bad_setting_is_named(
     assert words in result.err
 
 
+def test_what_the_built_in_agent_would_refuse_of_each_package_is_refused_at_the_start(
+    rootdir: Path,
+    pytester: pytest.Pytester,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (rootdir / ".env").write_text("ATESOR_TESTS=Require\n")
+    run = run_inside(pytester, capfd, "--atesor-list=good")
+    known = "use one of: run, require, skip"
+    where = f"ATESOR_TESTS in {rootdir}/.env"
+    assert run.err == f"atesor: error: unknown value 'Require' from {where}; {known}\n"
+    assert run.code == 2
+    monkeypatch.setenv("ATESOR_TESTS", "never")
+    run = run_inside(pytester, capfd, "--atesor-list=good")
+    assert run.err == f"atesor: error: unknown value 'never' from ATESOR_TESTS in the environment; {known}\n"
+    assert not (rootdir / "runs").exists()
+
+
+def test_a_place_where_no_zip_can_be_written_is_refused_at_the_start(
+    rootdir: Path, pytester: pytest.Pytester, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (rootdir / "workspace").write_text("a file")
+    run = run_inside(pytester, capfd, "--atesor-list=good", "--atesor-package")
+    assert run.code == 1
+    (line,) = run.err.splitlines()
+    assert f"cannot use {rootdir}/workspace/packages as the directory of the zips" in line
+    assert not (rootdir / "runs").exists()
+
+
+def test_an_agent_s_own_variables_are_its_own_matter(
+    rootdir: Path,
+    pytester: pytest.Pytester,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (rootdir / ".env").write_text("ATESOR_TESTS=Require\n")
+    monkeypatch.setenv("PATH", str(rootdir))  # no engine: the next thing that is asked for
+    (rootdir / "agent").write_text("")
+    (rootdir / "agent").chmod(0o755)
+    run = run_inside(
+        pytester, capfd, "--atesor-list=good", "--atesor-agent=./agent", "--atesor-engine=podman"
+    )
+    assert "podman" in run.err
+    assert "ATESOR_TESTS" not in run.err
+
+
 def test_the_place_of_a_missing_agent_is_named(
     rootdir: Path, pytester: pytest.Pytester, capfd: pytest.CaptureFixture[str]
 ) -> None:
