@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 from pytest_atesor.core.limits import SlotLimits, parse_size
 from pytest_atesor.core.plan import Platform, Target
 from pytest_atesor.core.shards import Shard, parse_shard
+from pytest_atesor.core.yes_no import parse_yes_no
 from pytest_atesor.errors import UsageError
 from pytest_atesor.option_table import LIST, MANIFEST, OPTIONS, RERUN, RESUME, RUN, Option
 
@@ -60,9 +61,6 @@ _OPEN_FILES: Final = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 _DEFAULT_LIST: Final = "smoke"
 _STATE_DIRECTORY: Final = "ATESOR_STATE_DIR"
 _LARGEST_NAMES_BYTES: Final = 8 * 1024 * 1024
-
-_TRUE: Final = frozenset({"1", "true", "yes", "on"})
-_FALSE: Final = frozenset({"", "0", "false", "no", "off"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -371,10 +369,7 @@ def _parse_directory(values: Sequence[Value], what: str) -> str:
 
 def parse_flag(value: Value) -> bool:
     """Return whether a value says yes. Raises UsageError for one that says neither yes nor no."""
-    text = value.text.strip().lower()
-    if text not in _TRUE | _FALSE:
-        raise UsageError(f"bad value {value.text!r} of {value.origin}; use 1 or 0")
-    return text in _TRUE
+    return parse_yes_no(value.text, value.origin)
 
 
 def _parse_command(values: Sequence[Value]) -> tuple[str, ...] | None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from pytest_atesor.core.native import MACHINE_VARIABLE
 from pytest_atesor.core.package_testing import TESTS_VARIABLE, PackageTesting, parse_package_testing
 from pytest_atesor.core.plan import DEFAULT_MAX_ATTEMPTS, Platform, Target
+from pytest_atesor.core.yes_no import parse_yes_no
 from pytest_atesor.errors import UsageError
 
 __all__ = ["Settings", "read_settings"]
@@ -17,9 +18,7 @@ __all__ = ["Settings", "read_settings"]
 _ENGINES = ("auto", "docker", "podman", "host")
 _PLATFORMS = tuple(one.value for one in Platform)
 _TARGETS = tuple(one.value for one in Target)
-_ON = ("1", "true", "yes", "on")
 _TESTS = tuple(one.value for one in PackageTesting)
-_FLAG = ("0", "false", "no", "off", *_ON)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +53,7 @@ def read_settings(
 
     A bad flag ends the process with exit code 2, as argparse does; else raises UsageError.
     """
-    given = _parser(environ, program).parse_args(argv)
+    given = _parser(program).parse_args(argv)
     platform = Platform(given.platform or _choice(environ, "ATESOR_PLATFORM", _PLATFORMS, "debian"))
     target = Target(given.target or _choice(environ, "ATESOR_TARGET", _TARGETS, "qemu"))
     url = given.repo or given.url
@@ -71,8 +70,8 @@ def read_settings(
         target=target,
         package=given.package,
         engine=given.engine or _choice(environ, "ATESOR_ENGINE", _ENGINES, "auto"),
-        is_accelerated=not given.no_acceleration,
-        has_build_network=given.build_network,
+        is_accelerated=not (given.no_acceleration or _is_on(environ, "ATESOR_NO_ACCELERATION")),
+        has_build_network=given.build_network or _is_on(environ, "ATESOR_BUILD_NETWORK"),
         attempt_directory=Path(directory) if directory else None,
         kill_at=_epoch(environ.get("ATESOR_RUN_DEADLINE", "")),
         tests=parse_package_testing(given.tests or environ.get(TESTS_VARIABLE) or "run", TESTS_VARIABLE),
@@ -81,7 +80,7 @@ def read_settings(
     )
 
 
-def _parser(environ: Mapping[str, str], program: str) -> argparse.ArgumentParser:
+def _parser(program: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=program,
         description="Port one upstream package to riscv64 in a sandbox. Exit code 0: riscv64 output "
@@ -129,13 +128,11 @@ def _parser(environ: Mapping[str, str], program: str) -> argparse.ArgumentParser
     parser.add_argument(
         "--no-acceleration",
         action="store_true",
-        default=_choice(environ, "ATESOR_NO_ACCELERATION", _FLAG, "0") in _ON,
         help="build in the plain image, all emulated (default: ATESOR_NO_ACCELERATION, 1 or 0)",
     )
     parser.add_argument(
         "--build-network",
         action="store_true",
-        default=_choice(environ, "ATESOR_BUILD_NETWORK", _FLAG, "0") in _ON,
         help="leave the network on while it builds and tests (default: ATESOR_BUILD_NETWORK, 1 or 0)",
     )
     parser.add_argument(
@@ -153,6 +150,10 @@ def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text[:80]!r} is no number of at least 1")
     return int(text)
+
+
+def _is_on(environ: Mapping[str, str], name: str) -> bool:
+    return parse_yes_no(environ.get(name, ""), name)
 
 
 def _choice(environ: Mapping[str, str], name: str, allowed: Sequence[str], default: str) -> str:
