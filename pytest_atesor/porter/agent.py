@@ -122,7 +122,7 @@ def _open(settings: Settings, environ: Mapping[str, str], phases: Phases) -> "Pl
     """Return the sandbox, created where it is missing. Raises SetupError and SandboxError."""
     from pytest_atesor.porter.run import Place  # noqa: PLC0415 - keeps a bad flag's answer cheap
     from pytest_atesor.sandbox.image import ensure_image  # noqa: PLC0415 - the same
-    from pytest_atesor.sandbox.sandbox import open_sandbox  # noqa: PLC0415 - the same
+    from pytest_atesor.sandbox.sandbox import find_running_image, open_sandbox  # noqa: PLC0415 - the same
     from pytest_atesor.sandbox.select import find_engine, select_engine  # noqa: PLC0415 - the same
     from pytest_atesor.sandbox.slots import slot_directory, state_directory  # noqa: PLC0415 - the same
 
@@ -136,7 +136,9 @@ def _open(settings: Settings, environ: Mapping[str, str], phases: Phases) -> "Pl
         # a batch has asked its engine, and names it
         is_known = settings.attempt_directory is not None and settings.engine != "auto"
         engine = (find_engine if is_known else select_engine)(settings.engine)
-        image = ensure_image(
+        # the sandbox that a batch has made is of the image that the batch began with
+        given = find_running_image(engine, settings.container) if is_known else None
+        image = given or ensure_image(
             engine,
             settings.platform,
             state=state,

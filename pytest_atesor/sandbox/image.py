@@ -76,6 +76,11 @@ class _Job:
         return image_name(self.platform, accelerated=self.accelerated)
 
     @property
+    def archive(self) -> Path:
+        """The file that keeps what was bootstrapped."""
+        return self.directory / f"{self.variant}-{self.digest[:16]}.tar.zst"
+
+    @property
     def needs_proof(self) -> bool:
         """Say whether the image has native tools."""
         return self.accelerated and recipe.has_native_tools(self.platform)
@@ -151,14 +156,53 @@ def _provide(job: _Job, *, rebuild: bool, must_prove: bool, prove: Prover) -> No
     with hold_lock(
         job.directory / f"{job.variant}.lock", f"the {job.variant} image for {engine.name}", job.progress
     ):
-        if rebuild or not is_current(engine.image_labels(tag), job.digest, now_s=time.time()):
+        labels = engine.image_labels(tag)
+        if rebuild or not is_current(labels, job.digest, now_s=time.time()):
             if job.needs_proof:
                 _write(job.unproven, "")
-            _make(job, keep_archive=not rebuild)
+            _renew(job, labels, rebuild=rebuild)
             with suppress(SandboxError):  # an old image in the way of nothing is no reason to stop
                 engine.prune_images(recipe.LABEL_RECIPE)
         if _is_open(job, must_prove):
             _prove(job, prove, known=None if rebuild else read_proof(job.proof))
+
+
+def _renew(job: _Job, labels: Mapping[str, str] | None, *, rebuild: bool) -> None:
+    """Make the image; the one in its place has these ``labels``. Raises SetupError.
+
+    One whose tools are too old is built, not loaded again; where that fails, it is still the best there is.
+    """
+    if rebuild:
+        _make(job, keep_archive=False)
+        return
+    if not _is_outdated(job, labels) or _has_fresh_archive(job):
+        _make(job, keep_archive=True)
+        labels = job.engine.image_labels(job.tag)
+    if labels is None or not _is_outdated(job, labels):
+        return
+    old = ", ".join(recipe.find_old_tools(labels))
+    job.progress(f"the image {job.tag} has {old}, older than a batch needs, and is made again")
+    try:
+        _make(job, keep_archive=False)
+    except SetupError as error:
+        job.progress(f"warning: the image with {old} is used, because no other can be made: {error}")
+
+
+def _is_outdated(job: _Job, labels: Mapping[str, str] | None) -> bool:
+    """Say whether an image is of today's recipe and all the same not to be used as it is."""
+    return (
+        labels is not None
+        and labels.get(recipe.LABEL_RECIPE) == job.digest
+        and not is_current(labels, job.digest, now_s=time.time())
+    )
+
+
+def _has_fresh_archive(job: _Job) -> bool:
+    """Say whether the kept archive was made within a day, for another engine perhaps."""
+    try:
+        return time.time() - job.archive.stat().st_mtime < _DAY_S
+    except OSError:
+        return False
 
 
 def _is_open(job: _Job, must_prove: bool) -> bool:  # noqa: FBT001 - one of our own
@@ -259,7 +303,7 @@ def _read_holder(holder: Path) -> str:
 
 def _make(job: _Job, *, keep_archive: bool) -> None:
     """Load the kept archive, else build from a registry's base image, else bootstrap and load."""
-    archive = job.directory / f"{job.variant}-{job.digest[:16]}.tar.zst"
+    archive = job.archive
     if not (keep_archive and archive.exists()):
         if _build_from_registry(job):
             return

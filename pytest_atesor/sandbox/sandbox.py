@@ -26,7 +26,7 @@ from pytest_atesor.sandbox.workspace import (
     settle_workspace,
 )
 
-__all__ = ["DEFAULT_LIMITS", "Limits", "Sandbox", "open_sandbox"]
+__all__ = ["DEFAULT_LIMITS", "Limits", "Sandbox", "find_running_image", "open_sandbox"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +115,12 @@ class Sandbox:
         return isinstance(state, Present) and state.running
 
 
+def find_running_image(engine: Engine, name: str) -> str | None:
+    """Return the id of the image that a running sandbox of ours was made from, None where none runs."""
+    found = engine.state(name)
+    return found.image_id if isinstance(found, Present) and found.running else None
+
+
 def open_sandbox(  # noqa: PLR0913 - keyword-only facts of one sandbox
     engine: Engine,
     name: str,
@@ -128,7 +134,8 @@ def open_sandbox(  # noqa: PLR0913 - keyword-only facts of one sandbox
     """Return the running sandbox of that slot, created when absent; ``reset`` creates it anew in any case.
 
     A new one has a fresh file system and proves that nothing of the old one runs. A sandbox of another image
-    is replaced in any case. Raises SandboxError when a container of somebody else has the name.
+    (a name or an id) is replaced in any case. Raises SandboxError when a container of somebody else has the
+    name.
     """
     if reset:
         engine.remove(name)
@@ -162,7 +169,7 @@ def _is_ready(engine: Engine, name: str, image: str) -> bool:
         )
     if not isinstance(found, Present):
         return False
-    if found.running and found.image_id == engine.image_id(image):
+    if found.running and (image == found.image_id or engine.image_id(image) == found.image_id):
         return True
     engine.remove(name)
     return False

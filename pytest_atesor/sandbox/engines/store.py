@@ -55,10 +55,12 @@ class ImageStore:
         self._images = directory / "images"
         self._tags = directory / "tags"
 
-    def find(self, tag: str) -> Image | None:
-        """Return the image that the tag means, None when there is none."""
+    def find(self, image: str) -> Image | None:
+        """Return the image that a tag means, or of that id; None when there is none."""
+        if _ID.fullmatch(image):
+            return self.get(image)
         try:
-            return self._read((self._tags / quote(tag, safe="")).readlink().name)
+            return self._read((self._tags / quote(image, safe="")).readlink().name)
         except (OSError, ValueError):
             return None
 

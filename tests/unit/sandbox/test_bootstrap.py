@@ -2,6 +2,7 @@ import json
 import os
 import subprocess
 import tarfile
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,10 +12,13 @@ from sandbox_fakes import FakeEngine
 
 from pytest_atesor.core.plan import Platform
 from pytest_atesor.errors import SetupError
+from pytest_atesor.sandbox.archive import ImageSettings
 from pytest_atesor.sandbox.bootstrap import bootstrap_archive, find_free_memory, parse_debian_mirror
 from pytest_atesor.sandbox.image import ensure_image
-from pytest_atesor.sandbox.recipe import host_architecture
+from pytest_atesor.sandbox.packing import LayerPacker
+from pytest_atesor.sandbox.recipe import format_labels, host_architecture, read_recipe_digest
 
+DEBIAN = "localhost/pytest-atesor-sandbox:debian-plain"
 PLENTY_BYTES = 1 << 40
 MAIN = "Debian|main|http://mirror.invalid/debian/"
 
@@ -25,7 +29,9 @@ echo "I: works in $(stat -f -c %T "$TMPDIR")"
 [ ! -e "$0.broken" ] || { echo 'E: no mirror answers' >&2; exit 3; }
 for word; do
     case $word in
-    *hook=download*) file=${word##* \'}; printf 'go=1.27.4\ncargo=1.96.0\n' > "${file%\'}" ;;
+    *hook=download*)
+        file=${word##* \'}
+        printf 'go=%s\ncargo=1.96.0\n' "${GO_VERSION:-1.27.4}" > "${file%\'}" ;;
     */root.tar | */root.tar.native) tar -cf "$word" -C / etc/hostname ;;
     esac
 done
@@ -49,6 +55,99 @@ done
 )
 def test_the_mirror_is_the_one_of_the_machines_main_archive(targets: str, mirror: str | None) -> None:
     assert parse_debian_mirror(targets) == mirror
+
+
+class LoadingEngine(FakeEngine):
+    """Has what an archive says after loading it."""
+
+    def load_image(self, archive: Path) -> None:
+        self.calls.append(f"load {archive.name}")
+        with tarfile.open(archive) as packed:
+            (manifest,) = json.load(packed.extractfile("manifest.json"))  # type: ignore[arg-type]  # it is a file
+            config = json.load(packed.extractfile(manifest["Config"]))  # type: ignore[arg-type]  # it is a file
+        self.images[DEBIAN] = config["config"]["Labels"]
+
+
+class Yesterday:
+    """The image store and the engine of a batch of yesterday, whose mirror had an old Go."""
+
+    def __init__(self, state: Path) -> None:
+        self.state = state
+        self.engine = LoadingEngine()
+        self.digest = read_recipe_digest(Platform.DEBIAN, host_architecture(), accelerated=False)
+        self.archive = state / "images" / f"debian-plain-{self.digest[:16]}.tar.zst"
+        self.created_s = int(time.time()) - 25 * 3600
+        self.old = format_labels(digest=self.digest, created_s=self.created_s, versions="go=1.24.4")
+        self.archive.parent.mkdir(parents=True)
+        with LayerPacker(state / "pipe", state / "layer") as packer:
+            (state / "pipe").write_bytes(b"\0" * 1024)
+            settings = ImageSettings(tag=DEBIAN, environment={}, labels=self.old, created="")
+            packer.write_archive(self.archive, settings)
+        os.utime(self.archive, (self.created_s, self.created_s))
+
+    def ensure(self) -> list[str]:
+        """Return what the engine was asked for, but for a registry and to prune."""
+        self.engine.calls.clear()
+        self.lines: list[str] = []
+        tag = ensure_image(
+            self.engine, Platform.DEBIAN, state=self.state, progress=self.lines.append, accelerated=False
+        )
+        assert tag == DEBIAN
+        return [call for call in self.engine.calls if call.startswith("load")]
+
+    @property
+    def go(self) -> str:
+        """The version of Go in the image that the engine has."""
+        return self.engine.images[DEBIAN]["org.pytest-atesor.version.go"]
+
+
+@pytest.fixture
+def yesterday(programs: Path, tmp_path: Path) -> Yesterday:
+    assert programs.is_dir()
+    return Yesterday(tmp_path / "state")
+
+
+@pytest.mark.parametrize("has_image", [True, False], ids=["in-the-engine", "in-the-archive"])
+def test_an_image_with_too_old_tools_is_built_again_and_not_loaded_again(
+    yesterday: Yesterday, *, has_image: bool
+) -> None:
+    if has_image:
+        yesterday.engine.images[DEBIAN] = yesterday.old
+    loads = [yesterday.ensure() for _ in range(3)]
+    assert [len(one) for one in loads] == [1 if has_image else 2, 0, 0]
+    assert yesterday.go == "1.27.4"
+
+
+def test_where_there_is_nothing_newer_an_image_is_built_once_a_day(
+    yesterday: Yesterday, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GO_VERSION", "1.24.4")
+    yesterday.engine.images[DEBIAN] = yesterday.old
+    assert [len(yesterday.ensure()) for _ in range(3)] == [1, 0, 0]
+    assert int(yesterday.engine.images[DEBIAN]["org.pytest-atesor.created"]) > yesterday.created_s
+    assert yesterday.go == "1.24.4"
+
+
+def test_an_old_image_is_used_with_a_warning_where_none_can_be_built(
+    yesterday: Yesterday, programs: Path
+) -> None:
+    (programs / "mmdebstrap.broken").touch()
+    yesterday.engine.images[DEBIAN] = yesterday.old
+    assert yesterday.ensure() == []
+    assert yesterday.engine.images[DEBIAN] == yesterday.old
+    assert f"the image {DEBIAN} has go 1.24.4, older than a batch needs, and is made again" in yesterday.lines
+    assert yesterday.lines[-1].startswith(
+        "warning: the image with go 1.24.4 is used, because no other can be made: the image could not be "
+        "bootstrapped (E: no mirror answers)"
+    )
+
+
+def test_what_was_built_for_another_engine_today_is_loaded(yesterday: Yesterday) -> None:
+    yesterday.engine.images[DEBIAN] = yesterday.old
+    yesterday.ensure()
+    other = yesterday.engine = LoadingEngine(images={DEBIAN: yesterday.old})
+    assert yesterday.ensure() == [f"load {yesterday.archive.name}"]
+    assert (yesterday.go, other.calls[0]) == ("1.27.4", f"load {yesterday.archive.name}")
 
 
 @pytest.fixture

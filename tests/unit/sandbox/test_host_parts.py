@@ -107,6 +107,8 @@ def test_an_image_is_unpacked_with_its_labels_and_without_devices(tmp_path: Path
     image = store.find(TAG)
     assert image is not None
     assert (image.labels, image.environment) == ({"ours": "1"}, {"A": "b=c"})
+    assert store.find(image.id) == image
+    assert store.find("0" * 64) is None
     assert (image.root / "hello").read_text() == "hi"
     assert list((image.root / "dev").iterdir()) == []
 

@@ -7,7 +7,7 @@ from sandbox_fakes import FakeEngine
 
 from pytest_atesor.errors import SandboxError
 from pytest_atesor.sandbox.interface import Absent, ExecSpec, Foreign, Present
-from pytest_atesor.sandbox.sandbox import Sandbox, open_sandbox
+from pytest_atesor.sandbox.sandbox import Sandbox, find_running_image, open_sandbox
 from tests.unit.processes import LIMIT_S
 
 IMAGE = "localhost/pytest-atesor-sandbox:debian"
@@ -34,6 +34,24 @@ def test_an_absent_sandbox_is_created_with_its_workspace(engine: FakeEngine, tmp
 def test_a_running_sandbox_is_taken_as_it_is(engine: FakeEngine, tmp_path: Path) -> None:
     opened(engine, tmp_path)
     assert opened(engine, tmp_path) == []
+
+
+def test_a_sandbox_of_a_name_or_an_id_is_the_same(engine: FakeEngine, tmp_path: Path) -> None:
+    assert find_running_image(engine, "box") is None
+    opened(engine, tmp_path)
+    image = find_running_image(engine, "box")
+    assert image == engine.image_id(IMAGE)
+    engine.calls.clear()
+    open_sandbox(engine, "box", image=image, state=tmp_path)
+    assert engine.calls == []
+
+
+@pytest.mark.parametrize(
+    "found", [Foreign(), Present(running=False, image_id="x", labels={})], ids=["foreign", "stopped"]
+)
+def test_what_is_not_ours_or_does_not_run_has_no_image(engine: FakeEngine, found: Foreign | Present) -> None:
+    engine.containers["box"] = found
+    assert find_running_image(engine, "box") is None
 
 
 def test_a_reset_always_makes_a_new_one(engine: FakeEngine, tmp_path: Path) -> None:
