@@ -6,12 +6,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from pytest_atesor.core.native import MACHINE_VARIABLE
 from pytest_atesor.core.package_testing import TESTS_VARIABLE, PackageTesting, parse_package_testing
 from pytest_atesor.core.plan import DEFAULT_MAX_ATTEMPTS, Platform, Target
+from pytest_atesor.core.text import LONGEST_LINE, sanitize_line
 from pytest_atesor.core.yes_no import parse_yes_no
-from pytest_atesor.errors import UsageError
+from pytest_atesor.errors import SetupError, UsageError
 
 __all__ = ["Settings", "read_settings"]
 
@@ -49,16 +51,13 @@ class Settings:
 def read_settings(
     argv: Sequence[str], environ: Mapping[str, str], *, program: str = "atesor port"
 ) -> Settings:
-    """Return the settings.
-
-    A bad flag ends the process with exit code 2, as argparse does; else raises UsageError.
-    """
+    """Return the settings. Raises UsageError; ``--help`` is printed and ends the process."""
     given = _parser(program).parse_args(argv)
     platform = Platform(given.platform or _choice(environ, "ATESOR_PLATFORM", _PLATFORMS, "debian"))
     target = Target(given.target or _choice(environ, "ATESOR_TARGET", _TARGETS, "qemu"))
     url = given.repo or given.url
     if not url:
-        raise UsageError(f"{program}: no source given; name it with --repo URL")
+        raise UsageError(f"no source given; name it: {program} URL")
     directory = environ.get("ATESOR_ATTEMPT_DIR")
     return Settings(
         url=url,
@@ -80,8 +79,16 @@ def read_settings(
     )
 
 
+class _Parser(argparse.ArgumentParser):
+    """One whose errors are one line, like those of every other command."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise UsageError."""
+        raise UsageError(f"{sanitize_line(message, LONGEST_LINE)}; see {self.prog} --help")
+
+
 def _parser(program: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog=program,
         description="Port one upstream package to riscv64 in a sandbox. Exit code 0: riscv64 output "
         "verified; 3: the commands passed, but nothing was proven; 1: failure; 2: a bad flag.",
@@ -109,7 +116,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
         action="store_true",
         help="find out anew how to build it, even if the recipe of an earlier port is known",
     )
-    parser.add_argument("--container", metavar="NAME", help="the sandbox's container name")
+    parser.add_argument("--container", type=_container, metavar="NAME", help="the sandbox's container name")
     parser.add_argument(
         "--platform",
         choices=_PLATFORMS,
@@ -150,6 +157,16 @@ def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text[:80]!r} is no number of at least 1")
     return int(text)
+
+
+def _container(text: str) -> str:
+    from pytest_atesor.sandbox.slots import slot_directory  # noqa: PLC0415 - a bad flag answers at once
+
+    try:
+        slot_directory(Path(), text)
+    except SetupError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text
 
 
 def _is_on(environ: Mapping[str, str], name: str) -> bool:

@@ -30,3 +30,26 @@ def test_a_variable_is_read_only_where_no_flag_decides(name: str, capsys: pytest
     assert (settings.is_accelerated, settings.has_build_network) == (False, True)
     assert main(["--help"], {name: "perhaps"}) == 0
     assert "--no-acceleration" in capsys.readouterr().out
+
+
+BAD = {
+    "flag": (["--bogus"], "unrecognized arguments: --bogus; see atesor port --help"),
+    "flag of two lines": (["--a\nb"], "unrecognized arguments: --a b; see atesor port --help"),
+    "no value": (["--ref"], "argument --ref: expected one argument; see"),
+    "platform": (["--platform", "plan9"], "argument --platform: invalid choice: 'plan9'"),
+    "attempts": (["--max-attempts", "many"], "'many' is no number of at least 1"),
+    "container": (["--container", "a b"], "bad container name 'a b'; use letters, digits,"),
+    "empty container": (["--container="], "bad container name ''"),
+    "two sources": (["one", "two"], "unrecognized arguments: two; see"),
+    "no source": ([], "no source given; name it: atesor port URL"),
+}
+
+
+@pytest.mark.parametrize(("flags", "words"), BAD.values(), ids=BAD.keys())
+def test_a_bad_flag_is_one_line(flags: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(flags, {}) == 2
+    captured = capsys.readouterr()
+    (line,) = captured.err.splitlines()
+    assert line.startswith("atesor: error: ")
+    assert words in line
+    assert captured.out == ""
