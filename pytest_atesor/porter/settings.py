@@ -92,6 +92,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
         prog=program,
         description="Port one upstream package to riscv64 in a sandbox. Exit code 0: riscv64 output "
         "verified; 3: the commands passed, but nothing was proven; 1: failure; 2: a bad flag.",
+        epilog="The variables may also stand in .env in the working directory.",
         allow_abbrev=False,
     )
     parser.add_argument("url", nargs="?", help="the same as --repo")
@@ -102,7 +103,8 @@ def _parser(program: str) -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="URL",
-        help="another place of the source, or deb:NAME; repeatable",
+        help="another place of the source, or deb:NAME; repeatable "
+        "(default: those of ATESOR_MIRRORS, a JSON array)",
     )
     parser.add_argument(
         "--max-attempts",
@@ -116,21 +118,26 @@ def _parser(program: str) -> argparse.ArgumentParser:
         action="store_true",
         help="find out anew how to build it, even if the recipe of an earlier port is known",
     )
-    parser.add_argument("--container", type=_container, metavar="NAME", help="the sandbox's container name")
+    parser.add_argument(
+        "--container",
+        type=_container,
+        metavar="NAME",
+        help="the sandbox's container name (default: atesor-port-PLATFORM)",
+    )
     parser.add_argument(
         "--platform",
         choices=_PLATFORMS,
-        help="default: debian",
+        help="the sandbox's distribution (default: ATESOR_PLATFORM, else debian)",
     )
     parser.add_argument(
         "--target",
         choices=_TARGETS,
-        help="default: qemu",
+        help="where it builds; native in batches only (default: ATESOR_TARGET, else qemu)",
     )
     parser.add_argument(
         "--engine",
         choices=_ENGINES,
-        help="default: auto",
+        help="what makes the sandbox (default: ATESOR_ENGINE, else auto)",
     )
     parser.add_argument(
         "--no-acceleration",
@@ -148,7 +155,8 @@ def _parser(program: str) -> argparse.ArgumentParser:
     parser.add_argument(
         "--tests",
         choices=_TESTS,
-        help="the package's own tests: run and record, require, or skip them (default: run)",
+        help="the package's own tests: run and record, require, or skip them "
+        "(default: ATESOR_TESTS, else run)",
     )
     return parser
 

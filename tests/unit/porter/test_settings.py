@@ -53,3 +53,27 @@ def test_a_bad_flag_is_one_line(flags: list[str], words: str, capsys: pytest.Cap
     assert line.startswith("atesor: error: ")
     assert words in line
     assert captured.out == ""
+
+
+@pytest.mark.parametrize(
+    ("flag", "default"),
+    [
+        ("--ref REF", "ATESOR_REF, else the default branch"),
+        ("--mirror URL", "those of ATESOR_MIRRORS, a JSON array"),
+        ("--container NAME", "atesor-port-PLATFORM"),
+        ("--platform", "ATESOR_PLATFORM, else debian"),
+        ("--target", "ATESOR_TARGET, else qemu"),
+        ("--engine", "ATESOR_ENGINE, else auto"),
+        ("--no-acceleration", "ATESOR_NO_ACCELERATION"),
+        ("--build-network", "ATESOR_BUILD_NETWORK"),
+        ("--tests", "ATESOR_TESTS, else run"),
+    ],
+)
+def test_the_help_tells_where_a_default_comes_from(
+    flag: str, default: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "300")  # no default is broken at a hyphen
+    assert main(["--help"], {}) == 0
+    details = capsys.readouterr().out.partition("options:")[2]
+    told = " ".join(details.split(f"\n  {flag}")[1].split("\n  --")[0].split())
+    assert told.split("(default: ")[1].startswith(default)
