@@ -48,12 +48,23 @@ def main(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> int:
     try:
         settings = read_settings(argv, environ)
     except UsageError as error:
-        sys.stderr.write(f"atesor: error: {error}\n")
-        return error.exit_code
-    except SystemExit as stop:  # argparse has said what is wrong, or shown its help
+        return _refuse(error, environ)
+    except SystemExit as stop:  # argparse has shown its help
         return int(stop.code or 0)
     with _signals():
         return _port(settings, environ, output)
+
+
+def _refuse(error: UsageError, environ: Mapping[str, str]) -> int:
+    """Say what is wrong, to a batch by ``result.json`` too: no package is to blame for it."""
+    sys.stderr.write(f"atesor: error: {error}\n")
+    if directory := environ.get("ATESOR_ATTEMPT_DIR"):
+        from pytest_atesor.porter.result import Report, format_result, write_result  # noqa: PLC0415 - only here
+
+        report = Report(outcome=failed(Cause.AGENT, str(error)), source={})
+        with contextlib.suppress(OSError):
+            write_result(Path(directory), format_result(report))
+    return error.exit_code
 
 
 def replay_main(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> int:

@@ -1,7 +1,11 @@
 """What a user writes for one port: flags, variables, mistakes; all are answered before anything starts."""
 
+from pathlib import Path
+
 import pytest
 
+from pytest_atesor.core.outcome import Cause
+from pytest_atesor.core.port_outcome import parse_agent_result
 from pytest_atesor.errors import UsageError
 from pytest_atesor.porter.agent import main
 from pytest_atesor.porter.settings import Settings, read_settings
@@ -77,3 +81,11 @@ def test_the_help_tells_where_a_default_comes_from(
     details = capsys.readouterr().out.partition("options:")[2]
     told = " ".join(details.split(f"\n  {flag}")[1].split("\n  --")[0].split())
     assert told.split("(default: ")[1].startswith(default)
+
+
+@pytest.mark.parametrize("argv", [["--repo", URL], ["--bogus"]], ids=["variable", "flag"])
+def test_a_batch_is_told_that_no_package_is_to_blame(argv: list[str], tmp_path: Path) -> None:
+    assert main(argv, {"ATESOR_TESTS": "Require", "ATESOR_ATTEMPT_DIR": str(tmp_path)}) == 2
+    said = parse_agent_result((tmp_path / "result.json").read_bytes(), "result.json")
+    assert (said.cause, said.verdict) == (Cause.AGENT, None)
+    assert "Require" in said.reason or "--bogus" in said.reason
