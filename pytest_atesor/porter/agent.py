@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -206,11 +207,15 @@ def _finish(settings: Settings, run: "Run", phases: Phases, kept: Path | None) -
         proofs=run.proofs,
         documents=_documents(run),
     )
-    try:
-        if settings.package and kept is not None and run.outcome.verdict is not None:
-            from pytest_atesor.porter.package import write_package  # noqa: PLC0415 - only with --package
+    if settings.package and kept is not None and run.outcome.verdict is not None:
+        from pytest_atesor.porter.package import write_package  # noqa: PLC0415 - only with --package
 
+        try:
             phases.say(f"package: {write_package(Path.cwd(), settings, report, kept)}")
+        except OSError as error:
+            phases.say(f"atesor: error: the zip cannot be written: {error}")
+            report = replace(report, notes=(*report.notes, f"the zip could not be written: {error}"))
+    try:
         if directory is not None:
             result.write_documents(directory / "artifacts", report.documents)
             result.write_result(directory, result.format_result(report))

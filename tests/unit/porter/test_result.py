@@ -1,3 +1,4 @@
+import io
 import json
 import zipfile
 from collections.abc import Callable
@@ -8,15 +9,17 @@ from jsonschema import Draft202012Validator
 
 from pytest_atesor.core.outcome import Cause, Verdict
 from pytest_atesor.core.plan import Platform, Target
+from pytest_atesor.porter.agent import _finish
 from pytest_atesor.porter.builders.interface import Suite
 from pytest_atesor.porter.counts import Counts
 from pytest_atesor.porter.elf import ElfFacts, ElfType
 from pytest_atesor.porter.kept import keep_artifacts
 from pytest_atesor.porter.package import package_name, write_package
 from pytest_atesor.porter.package_tests import SuiteResult, SuiteStatus
-from pytest_atesor.porter.phases import Phase
+from pytest_atesor.porter.phases import Phase, Phases
 from pytest_atesor.porter.proofs import Proof, Start, StartStatus
 from pytest_atesor.porter.result import Report, copy_artifacts, format_result, safe_path, write_result
+from pytest_atesor.porter.run import Run
 from pytest_atesor.porter.scan import Artifact, Before, scan_tree
 from pytest_atesor.porter.settings import Settings
 from pytest_atesor.porter.tree import read_tree
@@ -32,6 +35,22 @@ _SOURCE = {
     "commit": None,
     "sha256": "0" * 64,
 }
+
+
+def _settings(attempt_directory: Path | None = None) -> Settings:
+    return Settings(
+        url="https://github.com/o/r",
+        ref=None,
+        mirrors=(),
+        max_attempts=1,
+        container="c",
+        platform=Platform.DEBIAN,
+        target=Target.QEMU,
+        package=True,
+        engine="auto",
+        attempt_directory=attempt_directory,
+        kill_at=None,
+    )
 
 
 def _artifact(path: str) -> Artifact:
@@ -189,19 +208,7 @@ def test_the_zip_has_a_manifest_and_regular_files_only(tmp_path: Path, elf: Call
     (workspace / "stage/forged").write_bytes(elf(kind=3))
     Path(workspace / "stage/link").symlink_to("/etc/passwd")
     scan = scan_tree(read_tree(workspace), Before())
-    settings = Settings(
-        url="https://github.com/o/r",
-        ref=None,
-        mirrors=(),
-        max_attempts=1,
-        container="c",
-        platform=Platform.DEBIAN,
-        target=Target.QEMU,
-        package=True,
-        engine="auto",
-        attempt_directory=None,
-        kill_at=None,
-    )
+    settings = _settings()
     (workspace / "stage/forged").write_bytes(elf(kind=2))
     keep_artifacts(scan.products, workspace, tmp_path / "kept")
     report = Report(outcome=_VERIFIED, source=_SOURCE, artifacts=scan.products)
@@ -215,3 +222,18 @@ def test_the_zip_has_a_manifest_and_regular_files_only(tmp_path: Path, elf: Call
         "stage/tool": "stage/tool",
         "stage/forged": None,
     }
+
+
+def test_a_zip_that_cannot_be_written_does_not_cost_the_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "workspace").write_text("no directory")
+    output = io.BytesIO()
+    _finish(
+        _settings(tmp_path), Run(outcome=_VERIFIED, source={**_SOURCE}), Phases(output), tmp_path / "kept"
+    )
+    said = json.loads((tmp_path / "result.json").read_text())
+    assert said["verdict"] == "verified"
+    assert said["notes"][0].startswith("the zip could not be written: ")
+    assert output.getvalue().startswith(b"atesor: error: the zip cannot be written: ")
