@@ -369,10 +369,15 @@ def _build_from_registry(job: _Job) -> bool:
                 context=recipe.recipe_directory(),
                 host_platform=arguments.get("HOST_PLATFORM"),
                 arguments=arguments,
-                labels=recipe.format_labels(digest=job.digest, created_s=int(time.time())),
+                labels={recipe.LABEL_RECIPE: recipe.UNFINISHED},
                 log=log,
                 timeout_s=_BUILD_S,
             )
+        )
+        versions = job.engine.read_file(job.tag, recipe.VERSIONS_FILE)
+        job.engine.label_image(
+            job.tag,
+            recipe.format_labels(digest=job.digest, created_s=int(time.time()), versions=versions),
         )
     except SandboxError as error:
         if not can_bootstrap:

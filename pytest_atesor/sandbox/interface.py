@@ -161,6 +161,12 @@ class Engine(Protocol):
     def build_image(self, build: "ImageBuild") -> None:
         """Build an image from a registry's base image; it appears under its tag only when complete."""
 
+    def read_file(self, image: str, path: str) -> str:
+        """Return the text of a file in a local image."""
+
+    def label_image(self, image: str, labels: Mapping[str, str]) -> None:
+        """Give a local image more labels; its tag then means one that has them."""
+
     def prune_images(self, label: str) -> None:
         """Remove the images with that label that have no tag any more and that no container uses."""
 

@@ -16,6 +16,8 @@ __all__ = [
     "ENVIRONMENT",
     "LABEL_CREATED",
     "LABEL_RECIPE",
+    "UNFINISHED",
+    "VERSIONS_FILE",
     "containerfile",
     "find_old_tools",
     "find_unreadable_tools",
@@ -30,6 +32,12 @@ __all__ = [
 
 LABEL_RECIPE: Final = "org.pytest-atesor.recipe"
 LABEL_CREATED: Final = "org.pytest-atesor.created"
+UNFINISHED: Final = "unfinished"
+"""The recipe, by its label, of an image that is being built: no digest of any."""
+
+VERSIONS_FILE: Final = "/etc/atesor-versions"
+"""Where an image says what :func:`format_labels` takes."""
+
 _LABEL_VERSION: Final = "org.pytest-atesor.version."
 
 BASE_IMAGES: Final[Mapping[Platform, str]] = {

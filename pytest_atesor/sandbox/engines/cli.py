@@ -9,6 +9,7 @@ import csv
 import io
 import json
 import subprocess
+import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -121,6 +122,21 @@ class CliEngine(ABC):
                 raise SandboxError(f"{self.name} build failed ({error}); see {build.log}") from error
         if ended.returncode != 0:
             raise SandboxError(f"{self.name} build ended with exit code {ended.returncode}; see {build.log}")
+
+    def read_file(self, image: str, path: str) -> str:
+        """Return the text of a file in a local image, which a program of the image reads."""
+        quiet = ["run", "--rm", "--pull", "never", "--network", "none"]
+        return self._call([*quiet, *self.create_options(), image, "cat", path], timeout_s=self.create_s)
+
+    def label_image(self, image: str, labels: Mapping[str, str]) -> None:
+        """Give a local image more labels; its tag then means one that has them."""
+        argv = ["build", "--platform", BINARY_PLATFORM, "--tag", image, *self.build_options()]
+        for key, value in labels.items():
+            argv += ["--label", f"{key}={value}"]
+        with tempfile.TemporaryFile() as recipe:
+            recipe.write(f"FROM {image}\n".encode())
+            recipe.seek(0)
+            self._call([*argv, "-"], timeout_s=_SLOW_S, stdin=recipe)
 
     def prune_images(self, label: str) -> None:
         """Remove images with that label that have no tag and no container."""

@@ -132,6 +132,14 @@ class HostEngine:
         """Raise SandboxError: images come from packages."""
         raise SandboxError(f"{self.name}: cannot build {build.tag} from a registry's image")
 
+    def read_file(self, image: str, path: str) -> str:
+        """Raise SandboxError: what an archive has is known."""
+        raise SandboxError(f"{self.name}: cannot read {path} of {image}")
+
+    def label_image(self, image: str, labels: Mapping[str, str]) -> None:
+        """Raise SandboxError: an archive has its labels."""
+        raise SandboxError(f"{self.name}: cannot give {image} the labels {', '.join(labels)}")
+
     def prune_images(self, label: str) -> None:
         """Remove the images with that label that no tag means and no sandbox uses."""
         used = {str(self._read(name).get("image_id")) for name in self.list_sandboxes()}

@@ -30,6 +30,7 @@ class FakeEngine:
     broken_build: bool = False
     problem: str | None = None
     says: str = "true"
+    versions: str = ""
 
     def probe(self) -> EngineInfo:
         if self.problem is not None:
@@ -55,6 +56,13 @@ class FakeEngine:
         if self.broken_build:
             raise SandboxError("fake build ended with exit code 1")
         self.images[build.tag] = dict(build.labels)
+
+    def read_file(self, image: str, path: str) -> str:
+        assert (image in self.images, path) == (True, "/etc/atesor-versions")
+        return self.versions
+
+    def label_image(self, image: str, labels: Mapping[str, str]) -> None:
+        self.images[image] = {**self.images[image], **labels}
 
     def prune_images(self, label: str) -> None:
         self.calls.append(f"prune {label}")

@@ -123,6 +123,35 @@ def test_a_registry_that_answers_is_used(tmp_path: Path) -> None:
     assert engine.calls == ["offered? alpine:3.22 15", f"build {ALPINE}", f"prune {LABEL_RECIPE}"]
 
 
+def test_an_image_from_a_registry_is_labelled_with_its_versions(tmp_path: Path) -> None:
+    engine = FakeEngine(offered=True, versions="gcc=14.2.0\n" + OLD)
+    ensure_image(engine, Platform.ALPINE, state=tmp_path, progress=lambda _line: None)
+    labels = dict(engine.images[ALPINE])
+    assert labels["org.pytest-atesor.version.go"] == "1.24.0"
+    digest = read_recipe_digest(Platform.ALPINE, host_architecture())
+    assert is_current(labels, digest, now_s=time.time())
+    labels[LABEL_CREATED] = str(int(time.time()) - 90_000)
+    engine.images[ALPINE], engine.versions = labels, NEW
+    engine.calls.clear()
+    ensure_image(engine, Platform.ALPINE, state=tmp_path, progress=lambda _line: None)
+    assert engine.calls == ["offered? alpine:3.22 15", f"build {ALPINE}", f"prune {LABEL_RECIPE}"]
+    assert engine.images[ALPINE]["org.pytest-atesor.version.go"] == "1.27.0"
+
+
+class MuteEngine(FakeEngine):
+    """Builds an image and cannot start it."""
+
+    def read_file(self, image: str, path: str) -> str:
+        raise SandboxError(f"fake run failed: {image} {path}")
+
+
+def test_an_image_whose_versions_were_not_read_is_not_current(tmp_path: Path) -> None:
+    engine = MuteEngine(offered=True)
+    with pytest.raises(SetupError, match="the alpine image cannot be built: fake run failed"):
+        ensure_image(engine, Platform.ALPINE, state=tmp_path, progress=lambda _line: None)
+    assert describe_image(engine, Platform.ALPINE, state=tmp_path).startswith(f"{ALPINE} is out of date")
+
+
 def test_alpine_without_a_registry_is_a_clear_error(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match=r"no registry offers alpine:3.22 to fake.*--atesor-platform debian"):
         ensure_image(FakeEngine(), Platform.ALPINE, state=tmp_path, progress=lambda _line: None)

@@ -1,0 +1,90 @@
+"""Images are built from a base image, labelled and read."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from pytest_atesor.core.plan import Platform
+from pytest_atesor.errors import SandboxError, SetupError
+from pytest_atesor.sandbox.engines.host import HostEngine
+from pytest_atesor.sandbox.image import ensure_image
+from pytest_atesor.sandbox.interface import Engine, ImageBuild
+from pytest_atesor.sandbox.recipe import LABEL_RECIPE, UNFINISHED, VERSIONS_FILE, format_labels
+from pytest_atesor.sandbox.select import select_engine
+from pytest_atesor.sandbox.slots import state_directory
+
+pytestmark = pytest.mark.engine
+
+MARK = "org.pytest-atesor.conformance"
+TAG = "localhost/atesor-conformance:built"
+
+
+class Builder(NamedTuple):
+    """An engine that builds images, and the sandboxes' own image in it, which stands for a registry's."""
+
+    engine: Engine
+    image: str
+
+
+@pytest.fixture(params=["docker", "podman"])
+def builder(request: pytest.FixtureRequest) -> Iterator[Builder]:
+    try:
+        engine = select_engine(request.param)
+    except SetupError as error:
+        pytest.skip(f"no {request.param} here: {error}")
+    yield Builder(
+        engine, ensure_image(engine, Platform.DEBIAN, state=state_directory(os.environ), progress=print)
+    )
+    engine.prune_images(MARK)
+    subprocess.run([request.param, "rmi", "--force", TAG], capture_output=True, check=False)
+
+
+def build(builder: Builder, place: Path) -> None:
+    (place / "Containerfile").write_text("ARG BASE\nFROM ${BASE}\nENV BUILT=yes\n")
+    plan = ImageBuild(
+        tag=TAG,
+        containerfile=place / "Containerfile",
+        context=place,
+        host_platform=None,
+        arguments={"BASE": builder.image},
+        labels={LABEL_RECIPE: UNFINISHED, MARK: ""},
+        log=place / "build.log",
+        timeout_s=600,
+    )
+    builder.engine.build_image(plan)
+
+
+def test_what_an_image_says_of_itself_becomes_its_labels(builder: Builder, tmp_path: Path) -> None:
+    engine = builder.engine
+    build(builder, tmp_path)
+    assert (engine.image_labels(TAG) or {})[LABEL_RECIPE] == UNFINISHED
+    unfinished = engine.image_id(TAG)
+    versions = engine.read_file(TAG, VERSIONS_FILE)
+    assert {line.partition("=")[0] for line in versions.splitlines()} == {"gcc", "go", "cargo"}
+    wanted = format_labels(digest="d", created_s=7, versions=versions)
+    engine.label_image(TAG, wanted)
+    labels = engine.image_labels(TAG) or {}
+    assert wanted.items() <= labels.items()
+    assert (
+        labels["org.pytest-atesor.version.go"]
+        == (engine.image_labels(builder.image) or {})["org.pytest-atesor.version.go"]
+    )
+    assert engine.image_id(TAG) != unfinished
+    assert engine.read_file(TAG, VERSIONS_FILE) == versions
+
+
+def test_a_file_that_an_image_lacks_is_an_error(builder: Builder) -> None:
+    with pytest.raises(SandboxError, match="No such file"):
+        builder.engine.read_file(builder.image, "/nonesuch")
+
+
+def test_without_an_engine_images_come_finished_from_their_archive(tmp_path: Path) -> None:
+    engine = HostEngine(tmp_path)
+    with pytest.raises(SandboxError, match="host: cannot read /x of image"):
+        engine.read_file("image", "/x")
+    with pytest.raises(SandboxError, match="host: cannot give image the labels a, b"):
+        engine.label_image("image", {"a": "1", "b": "2"})
