@@ -21,7 +21,7 @@ from pytest_atesor.core.outcome import Cause
 from pytest_atesor.core.plan import Target
 from pytest_atesor.errors import AtesorError, SandboxError, SetupError, UsageError
 from pytest_atesor.porter.phases import Phases
-from pytest_atesor.porter.settings import Settings, read_settings
+from pytest_atesor.porter.settings import REPLAY, Settings, read_recipe_path, read_settings
 from pytest_atesor.porter.verdict import failed
 
 if TYPE_CHECKING:
@@ -69,27 +69,32 @@ def _refuse(error: UsageError, environ: Mapping[str, str]) -> int:
 
 
 def replay_main(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> int:
-    """Replay the recipe file ``argv[0]``; agent's flags may follow. Exit codes are ``main``'s."""
-    from pytest_atesor.porter.recipe import parse_recipe  # noqa: PLC0415 - only here
-
-    if not argv or argv[0].startswith("-"):
-        sys.stderr.write("atesor: error: no recipe given; name the recipe.json of a run\n")
-        return UsageError.exit_code
+    """Replay the recipe file that is among the agent's flags in ``argv``. Exit codes are ``main``'s."""
     try:
-        recipe = parse_recipe(Path(argv[0]).read_text(encoding="utf-8"), argv[0])
+        recipe = _read_recipe(read_recipe_path(argv))
         mirrors = [] if recipe.url_used == recipe.url else ["--mirror", recipe.url_used]
         reference = recipe.commit or recipe.ref
         pinned = [*(["--ref", reference] if reference else []), "--platform", recipe.platform]
-        flags = ["--repo", recipe.url, *mirrors, *pinned, *argv[1:]]
-        settings = read_settings(flags, environ, program="atesor replay")
-    except (OSError, UnicodeDecodeError) as error:
-        sys.stderr.write(f"atesor: error: {argv[0]} cannot be read: {error}; give the recipe.json of a run\n")
-        return UsageError.exit_code
+        settings = read_settings(["--repo", recipe.url, *mirrors, *pinned, *argv], environ, program=REPLAY)
     except UsageError as error:
-        sys.stderr.write(f"atesor: error: {error}\n")
-        return error.exit_code
+        return _refuse(error, environ)
+    except SystemExit as stop:  # argparse has shown its help
+        return int(stop.code or 0)
     with _signals():
         return _port(settings, environ, sys.stdout.buffer, recipe)
+
+
+def _read_recipe(path: Path) -> "Recipe":
+    from pytest_atesor.porter.recipe import parse_recipe  # noqa: PLC0415 - only for a replay
+
+    if path.exists() and not path.is_file():
+        raise UsageError(f"{path} is no regular file; give the recipe.json of a run")
+    try:
+        return parse_recipe(path.read_text(encoding="utf-8"), str(path))
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}; give the recipe.json of a run") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} cannot be read: {error}; give the recipe.json of a run") from None
 
 
 def _port(

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from pytest_atesor.core.native import MACHINE_VARIABLE
 from pytest_atesor.core.package_testing import TESTS_VARIABLE, PackageTesting, parse_package_testing
@@ -15,7 +15,10 @@ from pytest_atesor.core.text import LONGEST_LINE, sanitize_line
 from pytest_atesor.core.yes_no import parse_yes_no
 from pytest_atesor.errors import SetupError, UsageError
 
-__all__ = ["Settings", "read_settings"]
+__all__ = ["REPLAY", "Settings", "read_recipe_path", "read_settings"]
+
+REPLAY: Final = "atesor replay"
+"""The program whose source is the recipe of an earlier port."""
 
 _ENGINES = ("auto", "docker", "podman", "host")
 _PLATFORMS = tuple(one.value for one in Platform)
@@ -79,6 +82,14 @@ def read_settings(
     )
 
 
+def read_recipe_path(argv: Sequence[str]) -> Path:
+    """Return where the recipe is. Raises UsageError; ``--help`` is printed and ends the process."""
+    path = _parser(REPLAY).parse_args(argv).url
+    if not path:
+        raise UsageError(f"no recipe given; name the recipe.json of a run: {REPLAY} recipe.json")
+    return Path(path)
+
+
 class _Parser(argparse.ArgumentParser):
     """One whose errors are one line, like those of every other command."""
 
@@ -88,24 +99,16 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser(program: str) -> argparse.ArgumentParser:
+    is_replay = program == REPLAY
+    what = "Carry out the recipe of a port again" if is_replay else "Port one upstream package to riscv64"
     parser = _Parser(
         prog=program,
-        description="Port one upstream package to riscv64 in a sandbox. Exit code 0: riscv64 output "
-        "verified; 3: the commands passed, but nothing was proven; 1: failure; 2: a bad flag.",
+        description=f"{what}, in a sandbox. Exit code 0: riscv64 output verified; 3: the commands passed, "
+        "but nothing was proven; 1: failure; 2: a bad flag.",
         epilog="The variables may also stand in .env in the working directory.",
         allow_abbrev=False,
     )
-    parser.add_argument("url", nargs="?", help="the same as --repo")
-    parser.add_argument("--repo", metavar="URL", help="git repository or source tarball")
-    parser.add_argument("--ref", help="tag, branch or commit (default: ATESOR_REF, else the default branch)")
-    parser.add_argument(
-        "--mirror",
-        action="append",
-        default=[],
-        metavar="URL",
-        help="another place of the source, or deb:NAME; repeatable "
-        "(default: those of ATESOR_MIRRORS, a JSON array)",
-    )
+    (_add_recipe if is_replay else _add_source)(parser)
     parser.add_argument(
         "--max-attempts",
         type=_positive,
@@ -123,11 +126,6 @@ def _parser(program: str) -> argparse.ArgumentParser:
         type=_container,
         metavar="NAME",
         help="the sandbox's container name (default: atesor-port-PLATFORM)",
-    )
-    parser.add_argument(
-        "--platform",
-        choices=_PLATFORMS,
-        help="the sandbox's distribution (default: ATESOR_PLATFORM, else debian)",
     )
     parser.add_argument(
         "--target",
@@ -159,6 +157,36 @@ def _parser(program: str) -> argparse.ArgumentParser:
         "(default: ATESOR_TESTS, else run)",
     )
     return parser
+
+
+def _add_source(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("url", nargs="?", help="where the source is, as --repo")
+    _add_place(
+        parser,
+        repo="",
+        ref=" (default: ATESOR_REF, else the default branch)",
+        mirror=" (default: those of ATESOR_MIRRORS, a JSON array)",
+        platform=" (default: ATESOR_PLATFORM, else debian)",
+    )
+
+
+def _add_recipe(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("url", nargs="?", metavar="recipe.json", help="the recipe that a port has left")
+    of_recipe = " (default: the recipe's)"
+    _add_place(parser, repo=of_recipe, ref=of_recipe, mirror="", platform=of_recipe)
+
+
+def _add_place(parser: argparse.ArgumentParser, *, repo: str, ref: str, mirror: str, platform: str) -> None:
+    parser.add_argument("--repo", metavar="URL", help=f"git repository or source tarball{repo}")
+    parser.add_argument("--ref", help=f"tag, branch or commit{ref}")
+    parser.add_argument(
+        "--mirror",
+        action="append",
+        default=[],
+        metavar="URL",
+        help=f"another place of the source, or deb:NAME; repeatable{mirror}",
+    )
+    parser.add_argument("--platform", choices=_PLATFORMS, help=f"the sandbox's distribution{platform}")
 
 
 def _positive(text: str) -> int:

@@ -7,7 +7,7 @@ import pytest
 from pytest_atesor.core.outcome import Cause
 from pytest_atesor.core.port_outcome import parse_agent_result
 from pytest_atesor.errors import UsageError
-from pytest_atesor.porter.agent import main
+from pytest_atesor.porter.agent import main, replay_main
 from pytest_atesor.porter.settings import Settings, read_settings
 
 URL = "https://example.org/o/r"
@@ -89,3 +89,40 @@ def test_a_batch_is_told_that_no_package_is_to_blame(argv: list[str], tmp_path: 
     said = parse_agent_result((tmp_path / "result.json").read_bytes(), "result.json")
     assert (said.cause, said.verdict) == (Cause.AGENT, None)
     assert "Require" in said.reason or "--bogus" in said.reason
+
+
+@pytest.mark.parametrize("argv", [["--help"], ["-h"], ["recipe.json", "--help"]], ids=" ".join)
+def test_a_replay_has_help_of_its_own(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert replay_main(argv, {}) == 0
+    captured = capsys.readouterr()
+    assert captured.out.startswith("usage: atesor replay ")
+    assert "[recipe.json]" in captured.out
+    assert "(default: the recipe's)" in captured.out
+    assert captured.err == ""
+
+
+BAD_REPLAYS = {
+    "nothing": ([], "no recipe given; name the recipe.json of a run: atesor replay recipe.json"),
+    "flags alone": (["--force"], "no recipe given; "),
+    "bad flag": (["recipe.json", "--bogus"], "unrecognized arguments: --bogus; see atesor replay --help"),
+    "no file": (["recipe.json"], "recipe.json cannot be read: No such file or directory; give"),
+    "directory": (["."], ". is no regular file; give the recipe.json of a run"),
+    "no text": (["binary"], "binary cannot be read: 'utf-8' codec can't decode"),
+    "no recipe": (["--force", "text"], "text is no recipe ("),
+}
+
+
+@pytest.mark.parametrize(("argv", "words"), BAD_REPLAYS.values(), ids=BAD_REPLAYS.keys())
+def test_what_cannot_be_replayed_is_one_line(
+    argv: list[str],
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "binary").write_bytes(b"\xff")
+    (tmp_path / "text").write_text("{")
+    assert replay_main(argv, {}) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"atesor: error: {words}")
