@@ -53,6 +53,7 @@ __all__ = [
     "parse_flag",
     "read_dotenv",
     "read_options",
+    "refuse_strays",
 ]
 
 ENGINES: Final = ("auto", "docker", "podman", "host", "none")
@@ -171,6 +172,18 @@ def join_values(arguments: Sequence[str], directory: Path) -> list[str] | None:
 def has_order(config: pytest.Config) -> bool:
     """Say whether the command line asks for a manifest or a bundle by an option."""
     return any(config.getoption(option.dest) is not None for option in OPTIONS if option.is_order)
+
+
+def refuse_strays(config: pytest.Config) -> None:
+    """Raise UsageError when the user typed an option of ours; to be called where no batch will come of it."""
+    flags = [one.partition("=")[0] for one in config.invocation_params.args if one.startswith("--atesor-")]
+    if not flags:
+        return
+    if config.args_source is config.ArgsSource.ARGS:
+        reason = f"{config.args[0]!r} is no package list; name one in its place"
+    else:
+        reason = "no package list is named; add --atesor-list NAME"
+    raise UsageError(f"{flags[0]} is for a batch, and {reason}")
 
 
 def is_run_command(config: pytest.Config) -> bool:

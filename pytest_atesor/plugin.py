@@ -7,16 +7,13 @@ arguments, and for nothing else: all other modules are imported behind the door.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 
-from pytest_atesor.errors import AtesorError, UsageError, explaining_paths
+from pytest_atesor.errors import AtesorError, explaining_paths
 from pytest_atesor.intake.request import has_request
-from pytest_atesor.options import add_options, is_run_command, join_values, read_options
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from pytest_atesor.options import add_options, is_run_command, join_values, read_options, refuse_strays
 
 __all__ = [
     "pytest_addhooks",
@@ -79,7 +76,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
         return int(pytest.main(arguments, plugins=invocation.plugins))
     try:
         if not has_request(config, os.environ):
-            _refuse_strays(invocation.args)
+            refuse_strays(config)
             return None
     except AtesorError as error:
         from pytest_atesor.intake.entry import say  # noqa: PLC0415 - only for a batch
@@ -89,11 +86,3 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
     from pytest_atesor.intake.entry import start_batch  # noqa: PLC0415 - only for a batch
 
     return start_batch(config)
-
-
-def _refuse_strays(arguments: Sequence[str]) -> None:
-    """Raise UsageError when the user typed an option of ours and no batch will come of it."""
-    for argument in arguments:
-        if argument.startswith("--atesor-"):
-            flag = argument.partition("=")[0]
-            raise UsageError(f"{flag} is for a batch, and no package list is named; add --atesor-list NAME")

@@ -43,7 +43,8 @@ from pytest_atesor.intake.reopening import (
     settled_options,
 )
 from pytest_atesor.intake.request import find_list_file, find_request
-from pytest_atesor.options import ENGINES, LIST, find_given, find_reopen, read_options
+from pytest_atesor.options import ENGINES, LIST, find_given, find_reopen, read_options, refuse_strays
+from pytest_atesor.sandbox.kernel import check_kernel
 from pytest_atesor.sandbox.slots import state_directory
 from pytest_atesor.work.kinds import gather_kinds
 from pytest_atesor.work.worker import Orders
@@ -87,7 +88,7 @@ class Draft:
 
 
 def make_draft(config: pytest.Config, environ: Mapping[str, str]) -> Draft | None:
-    """Read and check everything that the user gave; None when no batch was asked for.
+    """Read and check everything that the user gave; None when neither a batch was asked for nor an option.
 
     Raises UsageError, BadInputError or SetupError. Creates nothing; a bundle that goes on is locked, and what
     was left behind in it put right.
@@ -97,6 +98,7 @@ def make_draft(config: pytest.Config, environ: Mapping[str, str]) -> Draft | Non
         return _draft_again(wish, config, environ)
     request = find_request(config, environ)
     if request is None:
+        refuse_strays(config)
         return None
     check_file_names()
     options = read_options(config, environ)
@@ -308,6 +310,7 @@ def _check_machine(config: pytest.Config, draft: Draft, environ: Mapping[str, st
     check_writable(options.output_root, "the output root")
     if options.is_plan_only:
         return
+    check_kernel()
     if draft.sandboxed and options.engine == "none" and options.agent is None:
         raise UsageError(
             "the built-in agent needs a sandbox, and the engine is 'none'; "

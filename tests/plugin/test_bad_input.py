@@ -76,7 +76,22 @@ BAD = {
     "empty agent": (["--atesor-list=good", "--atesor-agent= "], 2, "empty agent command"),
     "bad batch id": (["--atesor-list=good", "--atesor-batch-id=../x"], 2, "bad batch id '../x'"),
     "every worker everything": (["--atesor-list=good", "-n2", "--dist=each"], 2, "--dist each"),
-    "option without a list": (["--atesor-only=zlib"], 2, "--atesor-only is for a batch"),
+    "option without a list": (
+        ["--atesor-only=zlib"],
+        2,
+        "--atesor-only is for a batch, and no package list is named; add --atesor-list NAME",
+    ),
+    "order without a list": (["--atesor-plan-only"], 2, "--atesor-plan-only is for a batch, and no package"),
+    "option beside tests": (
+        ["test_ordinary.py", "--atesor-plan-only"],
+        2,
+        "--atesor-plan-only is for a batch, and 'test_ordinary.py' is no package list; name one in its",
+    ),
+    "option beside what only looks like a list": (
+        ["plain.json", "--atesor-platform=alpine"],
+        2,
+        "--atesor-platform is for a batch, and 'plain.json' is no package list",
+    ),
     "set-up alone": (["--atesor-list=good", "--setup-plan"], 2, "use --collect-only"),
     "remote workers": (["--atesor-list=good", "--dist=load", "--tx=ssh=host"], 2, "--tx ssh=host"),
 }
@@ -92,6 +107,7 @@ def test_it_is_refused_in_one_line_and_nothing_is_created(
     words: str,
 ) -> None:
     (rootdir / "packages" / "other.json").write_text(GOOD)
+    (rootdir / "plain.json").write_text("{}")
     before = sorted(rootdir.rglob("*"))
     result = run_inside(pytester, capfd, *arguments)
     assert result.code == code
@@ -247,6 +263,20 @@ def test_an_agent_s_own_variables_are_its_own_matter(
     )
     assert "podman" in run.err
     assert "ATESOR_TESTS" not in run.err
+
+
+def test_an_option_beside_tests_is_refused_whatever_the_settings_name(
+    rootdir: Path,
+    pytester: pytest.Pytester,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ATESOR_LIST", "good")
+    run = run_inside(pytester, capfd, "test_ordinary.py", "--atesor-only=zlib")
+    assert run.code == 2
+    assert "--atesor-only is for a batch, and 'test_ordinary.py' is no package list" in run.err
+    assert not (rootdir / "runs").exists()
+    assert pytester.runpytest_inprocess("test_ordinary.py").ret == 0
 
 
 def test_the_place_of_a_missing_agent_is_named(
