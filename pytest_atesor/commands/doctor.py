@@ -14,6 +14,7 @@ from pytest_atesor.commands.machine import (
 )
 from pytest_atesor.core.plan import Target
 from pytest_atesor.errors import SetupError
+from pytest_atesor.sandbox.kernel import check_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -38,6 +39,12 @@ def doctor(target: str | None, platform: str | None, engine: str | None, *, no_a
     choice = choose_machine(
         environ, platform=platform, target=target, engine=engine, no_acceleration=no_acceleration
     )
+    try:
+        check_kernel()
+    except SetupError as error:
+        _tell_problems([str(error)])
+        click.echo("not ready: 1 problem(s)")
+        return _NOT_READY
     if choice.target is Target.NATIVE:
         return _check_native(environ)
     if choice.engine == "none":

@@ -22,6 +22,7 @@ from typing import Final, final
 
 from pytest_atesor.core.child_end import ChildEnd, StartError
 from pytest_atesor.core.text import sanitize_line
+from pytest_atesor.errors import SandboxError
 from pytest_atesor.runners.birth_mark import BirthMark
 from pytest_atesor.runners.descendants import (
     Family,
@@ -71,8 +72,9 @@ class ChildSpec:
 def run_child(spec: ChildSpec, *, stop: StopSignal) -> ChildEnd:
     """Run the child to its end and return the facts. Raises nothing that the child or the disk can cause.
 
-    A child that cannot be started is a fact too. Stop level 1 is answered with TERM, grace and KILL, level
-    2 with KILL. Descendants that outlive the child by ``settle_s`` are killed and named in ``leaks``.
+    A child that cannot be started is a fact too; one that nobody can wait for on this machine is killed and
+    raises SandboxError. Stop level 1 is answered with TERM, grace and KILL, level 2 with KILL. Descendants
+    that outlive the child by ``settle_s`` are killed and named in ``leaks``.
     """
     with contextlib.ExitStack() as stack:
         log = stack.enter_context(CappedLog(spec.log_path, spec.output_cap_bytes))
@@ -115,7 +117,10 @@ class _Attendance:
     """A running child and all that is waited for on its behalf."""
 
     def __init__(self, spec: ChildSpec, stop: StopSignal, log: CappedLog, mark: BirthMark) -> None:
-        """Start the child. Raises OSError or ValueError, with nothing left behind, when that fails."""
+        """Start the child. Raises OSError or ValueError, with nothing left behind, when that fails.
+
+        Raises SandboxError when it was started and cannot be attended.
+        """
         self._spec = spec
         self._stop = stop
         self._log = log
@@ -145,10 +150,15 @@ class _Attendance:
             self._selector.register(self._output, selectors.EVENT_READ)
             self._watch(self.child)
             self._await_level(TERMINATE)
-        except BaseException:
+        except BaseException as error:
             _signal_group(self.child, signal.SIGKILL)
             self._process.wait()
             self.close()
+            if isinstance(error, OSError):
+                raise SandboxError(
+                    f"a child was started and cannot be waited for ({error.strerror}); "
+                    "atesor doctor tells whether this machine can do that"
+                ) from error
             raise
 
     def run(self) -> None:

@@ -9,6 +9,7 @@ from pytest_atesor.errors import SetupError
 from pytest_atesor.sandbox import recipe
 from pytest_atesor.sandbox.emulation import check_emulation
 from pytest_atesor.sandbox.interface import Engine, EngineInfo
+from pytest_atesor.sandbox.kernel import check_kernel
 
 __all__ = ["check_space", "run_preflight"]
 
@@ -20,11 +21,12 @@ _NEEDED_FOR_IMAGE = 8 * _GB
 def run_preflight(
     engine: Engine, platform: Platform, target: Target, *, state: Path, accelerated: bool = True
 ) -> EngineInfo:
-    """Check engine, emulation and space; return what the engine says of itself.
+    """Check kernel, engine, emulation and space; return what the engine says of itself.
 
     Without the platform's image, ``accelerated`` or plain, there must be room to make it.
     Raises SetupError with one line that names the fix.
     """
+    check_kernel()
     info = engine.probe()
     if target is Target.NATIVE and host_platform.machine() != "riscv64":
         raise SetupError(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum, unique
 from typing import BinaryIO
 
+from pytest_atesor.sandbox.kernel import open_process
 from pytest_atesor.sandbox.stall import StallWatch
 
 __all__ = ["NOWHERE", "Pumped", "pump_process"]
@@ -72,8 +73,8 @@ def pump_process(
     """Run ``argv`` with stdin closed and both streams in one; return how it ended.
 
     When the deadline passes, or ``watch`` says that it stalls, the client is killed and ``on_timeout`` called
-    once. After the client's own end,
-    output that somebody else still holds open is read for at most 2 seconds.
+    once. After the client's own end, output that somebody else still holds open is read for 2 seconds.
+    Raises SandboxError where the end of a process cannot be waited for.
     """
     started = time.monotonic()
     tail = _Tail(tail_bytes)
@@ -115,7 +116,7 @@ def _move_output(
         return _End.OWN
     next_look = time.monotonic() + watch.interval_s if watch is not None else deadline
     stream = process.stdout.fileno()
-    ended = os.pidfd_open(process.pid)
+    ended = open_process(process.pid)
     waiting = {stream, ended}
     try:
         while waiting:

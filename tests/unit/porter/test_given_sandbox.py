@@ -45,7 +45,7 @@ def test_an_agent_takes_the_sandbox_that_its_batch_made(tmp_path: Path) -> None:
         text=True,
         check=False,
     )
-    asked = (tmp_path / "docker.asked").read_text().splitlines()
     assert "FAILED (" in ended.stdout, ended.stdout + ended.stderr
+    asked = (tmp_path / "docker.asked").read_text().splitlines()
     assert any(line.startswith("exec ") for line in asked)
     assert not [line for line in asked if line.startswith(("image ", "manifest ", "load ", "run "))]
