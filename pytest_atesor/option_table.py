@@ -119,7 +119,8 @@ OPTIONS: Final = (
         name="only",
         kind="list",
         metavar="NAME|@FILE",
-        help="Run only the package of this exact name, or those in FILE, one name a line; repeatable",
+        help="Run only the package of this exact name, or with =@FILE those in FILE, one name a line; "
+        "repeatable",
     ),
     Option(
         name="output-root",

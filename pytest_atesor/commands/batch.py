@@ -66,9 +66,11 @@ def run_pytest(arguments: Sequence[str]) -> int:
     import pytest  # noqa: PLC0415 - `atesor --help` must not wait for it
 
     from pytest_atesor.commands.witness import Witness  # noqa: PLC0415 - the same
+    from pytest_atesor.options import join_values  # noqa: PLC0415 - the same
 
     witness = Witness()
-    code = int(pytest.main([*_QUIET, *arguments], plugins=[witness]))
+    joined = join_values(arguments, Path.cwd())  # before pytest reads a separate @FILE, or fails to
+    code = int(pytest.main([*_QUIET, *(joined or arguments)], plugins=[witness]))
     is_theirs = code == pytest.ExitCode.USAGE_ERROR and not witness.has_begun
     return 2 if is_theirs else code
 

@@ -39,7 +39,7 @@ def report(bundle: Path) -> int:
 @click.argument("after", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--html", "page", metavar="FILE", type=click.Path(path_type=Path), help="Write a page too.")
-@click.option("--names", is_flag=True, help="Print only the newly failing names, for --atesor-only @FILE.")
+@click.option("--names", is_flag=True, help="Print only the newly failing names, for --atesor-only=@FILE.")
 def compare(before: Path, after: Path, *, as_json: bool, page: Path | None, names: bool) -> int:
     """Print the comparison."""
     from pytest_atesor.bundle.files import write_atomic  # noqa: PLC0415 - only for this command

@@ -61,5 +61,5 @@ def format_comparison_json(comparison: Comparison) -> str:
 
 
 def format_names(comparison: Comparison) -> str:
-    """Return the names of the newly failing cases, one a line: valid input of ``--atesor-only @FILE``."""
+    """Return the names of the newly failing cases, one a line: valid input of ``--atesor-only=@FILE``."""
     return "".join(f"{row.label}\n" for row in comparison.select(Change.NEWLY_FAILING))

@@ -222,3 +222,17 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(
         flag in out for flag in ("--list", "--workers", "--platform", "--target", "--package", "[NAMES]...")
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("none", "No such file or directory"), (".", "no regular file; name one"), ("binary", "can't decode")],
+)
+def test_a_separate_file_of_names_that_cannot_be_read_is_one_line(
+    name: str, words: str, below: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (below / "binary").write_bytes(b"\xff\n")
+    assert main(["run", "--list", "smoke", "--", "--atesor-only", f"@{name}"]) == 2
+    (line,) = capfd.readouterr().err.splitlines()
+    assert line.startswith("atesor: error: cannot read the names in ")
+    assert words in line
