@@ -26,10 +26,18 @@ _ERROR = re.compile(r"(?:^|configure: )(?:error|ERROR):", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """A rule that matches, and the names that its pattern caught, first match first, without repeats."""
+    """A rule that matches, and the names that its pattern caught, first match first, without repeats.
+
+    ``last`` is where in the log its last match is, from and to.
+    """
 
     rule: Rule
     names: tuple[str, ...]
+    last: tuple[int, int] = (0, 0)
+
+    def follows(self, other: "Match") -> bool:
+        """Say whether the log has this sign behind the last one of ``other``."""
+        return self.last[0] >= other.last[1]
 
     def needs(self, log: str) -> tuple[Need, ...]:
         """Return what the rule says is missing; () when it installs nothing."""
@@ -48,14 +56,14 @@ def diagnose(log: str, builder: str, rules: Iterable[Rule] = RULES) -> Iterator[
         if rule.builders and builder not in rule.builders:
             continue
         found: dict[str, None] = {}
-        matched = False
+        last: tuple[int, int] | None = None
         for one in _compiled(rule.pattern).finditer(log):
-            matched = True
+            last = one.span()
             found.update(dict.fromkeys(_caught(one)))
             if len(found) >= _MOST_NAMES:
                 break
-        if matched:
-            yield Match(rule=rule, names=tuple(found))
+        if last is not None:
+            yield Match(rule=rule, names=tuple(found), last=last)
 
 
 def failed_checks(log: str) -> tuple[Need, ...]:

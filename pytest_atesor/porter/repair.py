@@ -3,13 +3,15 @@
 Packages are installed here; builds are not run here.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+import posixpath
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from pytest_atesor.core.outcome import Cause
+from pytest_atesor.porter.absent import find_named_absence
 from pytest_atesor.porter.builders import builder_named
 from pytest_atesor.porter.builders.interface import BuildOptions, Candidate, Tweak
-from pytest_atesor.porter.diagnose import diagnose, render
+from pytest_atesor.porter.diagnose import Match, diagnose, render
 from pytest_atesor.porter.fixes.interface import Install, Stop
 from pytest_atesor.porter.installer import Installer
 from pytest_atesor.porter.needs import Need, NeedKind
@@ -19,22 +21,28 @@ from pytest_atesor.porter.verdict import Outcome, failed
 __all__ = ["Failure", "Package", "Progress", "Repair"]
 
 _SHOWN_NEEDS = 4
+_LONGEST_NAME = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Package:
     """What is built: its directory name, whether file times mean nothing (git), Debian's name for it.
 
-    ``tree_names`` are its files' base names, ``spoken`` the words of its build files, ``absent`` the
+    ``tree_files`` are the paths of its files, ``spoken`` the words of its build files, ``absent`` the
     submodules that could not be fetched, each with the reason.
     """
 
     name: str
     same_times: bool
     debian_source: str
-    tree_names: frozenset[str] = frozenset()
+    tree_files: Collection[str] = ()
     spoken: frozenset[str] = frozenset()
     absent: tuple[tuple[str, str], ...] = ()
+
+    def has(self, path: str) -> bool:
+        """Say whether a file of it has this path, from its root or from a directory below."""
+        name = posixpath.normpath(path).lstrip("./")
+        return any(one == name or one.endswith(f"/{name}") for one in self.tree_files)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,34 +78,34 @@ class Repair:
     def decide(
         self, failure: Failure, candidate: Candidate, progress: Progress, *, last: bool
     ) -> Outcome | None:
-        """Apply the first rule that can still help and return None, or return why none can."""
+        """Apply the first rule that can still help and return None, or return why none can.
+
+        What a build survived is no reason for its end: where something that can still be brought is missing
+        later in the log, a rule that knows no help waits for that.
+        """
         unresolved: list[Need] = []
         applied: list[str] = []
-        is_missing = False
-        for match in diagnose(failure.log, candidate.builder):
+        is_missing = is_settled = False
+        matches = tuple(diagnose(failure.log, candidate.builder))
+        survived = self._find_survived(matches, failure.log, progress)
+        for match in matches:
             fix = match.rule.fix
             if isinstance(fix, Stop):
-                if not applied:
-                    name = match.names[0] if match.names else "something"
-                    reason = ((self._is_online and fix.reason_online) or fix.reason).replace("{name}", name)
-                    absent = fix.cause is Cause.SOURCE and self._blame_absent(failure, reason)
-                    return absent or failed(fix.cause, reason)
+                if not applied and (match, fix) not in survived:
+                    return self._stop(failure, match, fix)
+                is_settled = True
             elif last:
                 is_missing = is_missing or isinstance(fix, Install)
-            elif not applied or match.rule.independent:
-                change = render(fix.change or Tweak(), match.names)
-                changed = progress.options.with_fix(match.rule.name, change)
-                helps = changed.tweak != progress.options.tweak and _is_heeded(change, candidate)
-                if isinstance(fix, Install):
-                    needs = match.needs(failure.log) or _declared(candidate, fix.kind)
-                    is_supplied = self._supply(needs, progress, unresolved)
-                    helps = is_supplied or (helps and fix.kind.is_of_registry)
-                if helps:
-                    progress.options = changed
-                    applied.append(match.rule.name)
+            elif (not is_settled or match.rule.independent) and self._helps(
+                match, failure.log, candidate, progress, unresolved
+            ):
+                applied.append(match.rule.name)
+                is_settled = True
         if applied:
             self._say(f"--> {', '.join(applied)}: what the next attempt does about it")
             return None
+        if survived and not last:
+            return self._stop(failure, *survived[0])
         return self._explain(failure, candidate, unresolved, progress.options, is_missing=is_missing)
 
     def supply(self, log: str, candidate: Candidate, progress: Progress) -> bool:
@@ -112,6 +120,48 @@ class Repair:
             if is_here and (match.rule.independent or not is_new):
                 is_new = self._supply(match.needs(log), progress, []) or is_new
         return is_new
+
+    def _helps(
+        self, match: Match, log: str, candidate: Candidate, progress: Progress, unresolved: list[Need]
+    ) -> bool:
+        """Apply what a rule asks for; say whether the next attempt is any different."""
+        fix = match.rule.fix
+        if isinstance(fix, Stop):
+            return False
+        change = render(fix.change or Tweak(), match.names)
+        changed = progress.options.with_fix(match.rule.name, change)
+        helps = changed.tweak != progress.options.tweak and _is_heeded(change, candidate)
+        if isinstance(fix, Install):
+            needs = match.needs(log) or _declared(candidate, fix.kind)
+            is_supplied = self._supply(needs, progress, unresolved)
+            helps = is_supplied or (helps and fix.kind.is_of_registry)
+        if helps:
+            progress.options = changed
+        return helps
+
+    def _find_survived(
+        self, matches: Iterable[Match], log: str, progress: Progress
+    ) -> list[tuple[Match, Stop]]:
+        """Return the rules without help whose signs come before something missing that was not asked for."""
+        missing = [
+            one
+            for one in matches
+            if one.rule.independent
+            and any(need not in progress.tried and not self._is_own(need) for need in one.needs(log))
+        ]
+        return [
+            (one, one.rule.fix)
+            for one in matches
+            if isinstance(one.rule.fix, Stop)
+            and one.rule.fix.cause is not Cause.ENVIRONMENT
+            and any(later.follows(one) for later in missing)
+        ]
+
+    def _stop(self, failure: Failure, match: Match, fix: Stop) -> Outcome:
+        name = " ".join(match.names[0].split())[:_LONGEST_NAME] if match.names else "something"
+        reason = ((self._is_online and fix.reason_online) or fix.reason).replace("{name}", name)
+        absent = fix.cause is Cause.SOURCE and self._blame_absent(failure, reason, f"'{name}'")
+        return absent or failed(fix.cause, reason)
 
     def _supply(self, needs: Iterable[Need], progress: Progress, unresolved: list[Need]) -> bool:
         """Install what ``needs`` asks for, once per need; say whether anything new is there."""
@@ -132,8 +182,8 @@ class Repair:
         return self._installer.install(found, candidates)
 
     def _is_own(self, need: Need) -> bool:
-        """Say whether a missing header is the tree's own: generated later, or not on the include path."""
-        return need.kind is NeedKind.HEADER and need.name.rpartition("/")[2] in self._package.tree_names
+        """Say whether a missing header is the tree's own: not on the include path, or copied there later."""
+        return need.kind is NeedKind.HEADER and self._package.has(need.name)
 
     def _explain(
         self,
@@ -166,12 +216,13 @@ class Repair:
             )
         return failed(cause, f"{failure.step}: {reason}")
 
-    def _blame_absent(self, failure: Failure, reason: str) -> Outcome | None:
-        """Return the failure of a submodule that could not be fetched and that the output names, if any."""
-        for path, why in self._package.absent:
-            if path.rpartition("/")[2] in failure.log:
-                return failed(Cause.SOURCE, f"the submodule {path} could not be fetched ({why}): {reason}")
-        return None
+    def _blame_absent(self, failure: Failure, reason: str, *said: str) -> Outcome | None:
+        """Return the failure of a submodule that could not be fetched and that the error names, if any."""
+        causes = dict(self._package.absent)
+        path = find_named_absence(causes, (reason, *said), failure.log, is_there=self._package.has)
+        if path is None:
+            return None
+        return failed(Cause.SOURCE, f"the submodule {path} could not be fetched ({causes[path]}): {reason}")
 
 
 def _is_heeded(change: Tweak, candidate: Candidate) -> bool:

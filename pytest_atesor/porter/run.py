@@ -254,7 +254,7 @@ def _build(settings: Settings, place: Place, shell: Shell, run: Run, phases: Pha
         name=name,
         same_times=work.fetched.kind is Kind.GIT,
         debian_source=_debian_source(work.fetched, settings.url),
-        tree_names=frozenset(one.rpartition("/")[2] for one in work.tree.files),
+        tree_files=work.tree.files,
         spoken=build_file_words(work.tree),
         absent=tuple((one.path, one.reason) for one in work.fetched.submodules if not one.fetched),
     )

@@ -10,7 +10,7 @@ from pytest_atesor.porter.inside import read_program
 from pytest_atesor.porter.needs import Need, NeedKind
 from pytest_atesor.porter.tree import Tree
 
-__all__ = ["DISTRIBUTION_CRATES", "IGNORE_RUST_VERSION", "CargoBuilder", "CargoProject"]
+__all__ = ["DISTRIBUTION_CRATES", "IGNORE_RUST_VERSION", "OWN_TARGET", "CargoBuilder", "CargoProject"]
 
 DISTRIBUTION_CRATES = "cargo-distribution"
 """The ``prepare`` word that switches to the distribution's packaged crates."""
@@ -18,7 +18,15 @@ DISTRIBUTION_CRATES = "cargo-distribution"
 IGNORE_RUST_VERSION = "cargo-ignore-rust-version"
 """The ``prepare`` word that builds with an older compiler than the manifest asks for, if that works."""
 
+OWN_TARGET = "cargo-own-target"
+"""The ``prepare`` word that builds for the sandbox, whatever target the tree's configuration names."""
+
 _DOWNLOAD_SECONDS = 600
+# An accelerated sandbox has its target in a file above every tree; elsewhere it is the compiler's own host.
+_OWN_TARGET = r"""
+own=$(sed -n 's/^target = "\(.*\)"$/\1/p' /.cargo/config.toml 2>/dev/null || :)
+export CARGO_BUILD_TARGET="${own:-$(rustc -vV | sed -n 's/^host: //p')}"
+"""
 
 _BUILT = ("dependencies", "build-dependencies")
 _NO_LOCKS = "find . -name Cargo.lock -not -path './vendor/*' -exec rm -f {} +\n"
@@ -40,7 +48,7 @@ class CargoProject(Project):
     def plan(self, options: BuildOptions) -> tuple[Step, ...]:
         """Fetch the crates where there are any to fetch, then build without the network."""
         any_version = " --ignore-rust-version" if IGNORE_RUST_VERSION in options.tweak.prepare else ""
-        build = f"cargo build --release --offline{any_version} -j {options.jobs}"
+        build = f"{_own_target(options)}cargo build --release --offline{any_version} -j {options.jobs}"
         if DISTRIBUTION_CRATES in options.tweak.prepare:
             program = read_program("distribution_crates.py").decode()
             widen = " --widen" if "cargo-widen" in options.tweak.prepare else ""
@@ -63,9 +71,16 @@ class CargoProject(Project):
         """Return ``cargo test`` of everything but documentation, in the profile of the build."""
         any_version = " --ignore-rust-version" if IGNORE_RUST_VERSION in options.tweak.prepare else ""
         test = f"cargo test --release --offline{any_version} --tests --no-fail-fast -j {options.jobs}"
+        script = f"{_own_target(options)}{test}"
         return (
-            Suite(framework="cargo", command="cargo test --tests", prepare=f"{test} --no-run", script=test),
+            Suite(
+                framework="cargo", command="cargo test --tests", prepare=f"{script} --no-run", script=script
+            ),
         )
+
+
+def _own_target(options: BuildOptions) -> str:
+    return _OWN_TARGET if OWN_TARGET in options.tweak.prepare else ""
 
 
 class CargoBuilder(Builder):

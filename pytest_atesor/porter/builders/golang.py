@@ -4,6 +4,7 @@ Where no module proxy can be reached, the same tree builds in GOPATH mode agains
 sources (``/usr/share/gocode``), as the distribution's own builds do.
 """
 
+import posixpath
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ ANY_LINKNAME = "go-linkname"
 """The ``prepare`` word that lets the linker take references to what the standard library keeps to itself."""
 
 _DOWNLOAD_SECONDS = 600
+_TIDY_SECONDS = 300
 _SIDE = (
     r"(^|/)(_?examples?|samples?|testdata|tests?|testing|e2e|hack|scripts?|tools|benchmarks?|internal|docs?|gen)"
     r"(/|$)"
@@ -86,11 +88,13 @@ done
 class GoProject(Project):
     """The module's path ("" without a go.mod), and whether it has vendor/ and asks for other modules.
 
-    ``members`` are the directories of a workspace's modules, () where there is no workspace.
+    ``members`` are the directories of its workspace's modules, () where there is no workspace.
+    ``is_workspace`` says that all of them are built, not one of them alone.
     """
 
     module: str = ""
     members: tuple[str, ...] = ()
+    is_workspace: bool = False
     is_vendored: bool = False
     requires: bool = False
 
@@ -99,9 +103,11 @@ class GoProject(Project):
         if self._is_gopath(options):
             return self._gopath_steps(options)
         steps = []
-        if self.requires and not self._uses_vendor(options):
+        updates = UPDATE_MODULES in options.tweak.prepare
+        if (self.requires or updates) and not self._uses_vendor(options):
             download = limit_download("go mod download", _DOWNLOAD_SECONDS, "modules")
-            script = f"{_lower_directive(options, self.members)}{download}"
+            tidy = _tidy(self.members) if updates else ""
+            script = f"{_lower_directive(options, self.members)}{tidy}{download}"
             steps.append(Step(name="download", script=script, network=True, is_attempt=False))
         return (*steps, Step(name="build", script=self._enter(options) + _FIND_MAINS + _BUILD_MAINS))
 
@@ -131,7 +137,8 @@ class GoProject(Project):
 
     def _packages(self, options: BuildOptions) -> str:
         """Return the line that names what to build: a workspace has no package of its own."""
-        places = [] if self._is_gopath(options) else [quote(f"./{one}/...") for one in self.members]
+        is_whole = self.is_workspace and not self._is_gopath(options)
+        places = [quote(f"./{one}/...") for one in self.members] if is_whole else []
         return f"packages={quote(' '.join(places) or './...')}\n"
 
     def _mode(self, options: BuildOptions) -> str:
@@ -146,11 +153,12 @@ class GoProject(Project):
         )
 
     def _flags(self, options: BuildOptions) -> str:
-        """Return GOFLAGS; ``-mod`` is an error where there are no modules."""
+        """Return GOFLAGS; ``-mod`` is an error where there are no modules, ``-mod=mod`` in a workspace."""
         flags = ["-buildvcs=false"]
         if not self._is_gopath(options):
             flags += ["-mod=vendor"] if self._uses_vendor(options) else []
-            flags += ["-mod=mod"] if UPDATE_MODULES in options.tweak.prepare else []
+            if UPDATE_MODULES in options.tweak.prepare:
+                flags.append("-mod=readonly" if self.members else "-mod=mod")
         if ANY_LINKNAME in options.tweak.prepare:
             flags.append("-ldflags=-checklinkname=0")
         return " ".join(flags)
@@ -176,16 +184,15 @@ class GoBuilder(Builder):
     def find(self, tree: Tree) -> Iterable[Candidate]:
         """Yield a candidate for each go.mod near the root, or for a root with Go files and none."""
         found = False
-        if tree.has("go.work") and not tree.has("go.mod"):
-            members = _workspace_members(tree)
-            found = bool(members)
-            if members:
-                yield _workspace(tree, members)
+        members = _workspace_members(tree) if tree.has("go.work") else ()
+        if members and not tree.has("go.mod"):
+            found = True
+            yield _workspace(tree, members)
         for place in places(tree, ("cmd", "go", "cli")):
             prefix = f"{place}/" if place else ""
             if tree.has(f"{prefix}go.mod"):
                 found = True
-                yield self._module(tree, place, prefix)
+                yield self._module(tree, place, prefix, members)
         if not found and any(name.endswith(".go") for name in tree.files):
             yield Candidate(
                 builder=self.name,
@@ -195,10 +202,11 @@ class GoBuilder(Builder):
                 project=GoProject(),
             )
 
-    def _module(self, tree: Tree, place: str, prefix: str) -> Candidate:
+    def _module(self, tree: Tree, place: str, prefix: str, members: tuple[str, ...]) -> Candidate:
         text = tree.text(f"{prefix}go.mod")
         module = re.search(r"^\s*module\s+\"?([^\s\"]+)", text, re.MULTILINE)
         vendored = tree.has(f"{prefix}vendor/modules.txt")
+        is_member = (place or ".") in members
         return Candidate(
             builder=self.name,
             directory=place,
@@ -206,6 +214,7 @@ class GoBuilder(Builder):
             evidence=f"{prefix}go.mod" + (" with vendor/" if vendored else ""),
             project=GoProject(
                 module=module.group(1) if module else "",
+                members=tuple(posixpath.relpath(one, place or ".") for one in members) if is_member else (),
                 is_vendored=vendored,
                 requires=bool(re.search(r"^\s*require\b", text, re.MULTILINE)),
             ),
@@ -221,8 +230,12 @@ def _workspace_members(tree: Tree) -> tuple[str, ...]:
         for one in found.groups()
         if one
     )
-    plain = (one.strip('"').removeprefix("./").rstrip("/") for one in used.split())
-    return tuple(one for one in plain if re.fullmatch(r"[\w./+-]+", one) and tree.has(f"{one}/go.mod"))
+    plain = (posixpath.normpath(one.strip('"')) for one in used.split())
+    return tuple(
+        one
+        for one in plain
+        if re.fullmatch(r"[\w./+-]+", one) and tree.has("go.mod" if one == "." else f"{one}/go.mod")
+    )
 
 
 def _workspace(tree: Tree, members: tuple[str, ...]) -> Candidate:
@@ -235,6 +248,7 @@ def _workspace(tree: Tree, members: tuple[str, ...]) -> Candidate:
         project=GoProject(
             module="workspace",
             members=members,
+            is_workspace=True,
             is_vendored=tree.has("vendor/modules.txt"),
             requires=any(re.search(r"^\s*require\b", text, re.MULTILINE) for text in manifests),
         ),
@@ -250,6 +264,13 @@ def _lower_directive(options: BuildOptions, members: tuple[str, ...]) -> str:
         if members
         else f"go mod {edit}"
     )
+
+
+def _tidy(members: tuple[str, ...]) -> str:
+    """Return the line that completes go.mod and go.sum as far as that goes, module by module."""
+    steps = [f"(cd {quote(one)}; GOWORK=off go mod tidy -e) || :" for one in members]
+    steps += ["go work use"] if members else ["go mod tidy -e"]
+    return f"timeout {_TIDY_SECONDS} sh -c {quote('; '.join(steps))} || :\n"
 
 
 def _import_path(url: str) -> str:

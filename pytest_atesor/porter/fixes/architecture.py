@@ -5,7 +5,7 @@ from pytest_atesor.porter.builders.interface import Tweak
 from pytest_atesor.porter.fixes.interface import Change, Install, Rule, Stop
 from pytest_atesor.porter.needs import NeedKind
 
-__all__ = ["RULES"]
+__all__ = ["REFUSED_PLATFORM", "REFUSED_PROCESSOR", "RULES"]
 
 _FOREIGN_FLAGS = (
     "-march=*",
@@ -55,6 +55,33 @@ _FOREIGN_OBJECT = r"(?<![\w./+@-])(?P<name>[\w./+@-]+(?:\([\w.+@-]+\))?): (?:Rel
 _REFUSED = r"(?:[Uu]nsupported|[Uu]nknown|[Nn]ot supported|[Nn]o support|[Uu]nrecognized)"
 _PROCESSOR = r"(?:[Aa]rch|ARCH|[Cc]pu|CPU|[Pp]latform|[Pp]rocessor|[Ee]ndian)"
 
+# Where a build system or a script of the build's says what ended it; a config triplet's "-unknown-" refuses nothing.
+_SAID = (
+    r"^(?:[^\n]{0,120}?(?:\b[Ee]rror|ERROR|[a-z]Error)(?:\[\w+\])?:[ \t]|(?:[^\n:]{1,120}:(?:\d+:)?[ \t]+)?\*{3}[ \t]"
+    r"|CMake Error(?: at [^\n]{1,200})?:\s+|[^\n]{0,160}panicked at [^\n]{0,160}:\n[ \t]*)[^\n]{0,120}?"
+)
+_NO = (
+    r"(?i:(?<![\w-])(?:unsupported|unknown|unrecogni[sz]ed|unhandled|no\s+support\s+for|cannot\s+build\s+(?:on|for)"
+    r"|(?:not|\w+n't)\s+(?:yet\s+|currently\s+)?support(?:ed)?)(?!\w))"
+)
+_RISCV = r"(?<![\w./-])(?i:riscv(?:64)?\w{0,3})(?![\w/])"
+
+
+def _refusal(thing: str) -> str:
+    return (
+        rf"{_SAID}(?P<name>(?:{_NO}[ \t]+(?:[\w-]+\s+){{0,3}}{thing}|{_NO}[^\n]{{0,60}}?{_RISCV}"
+        rf"|(?:{thing}|{_RISCV})[^\n]{{0,60}}?\s{_NO})[^\n]*?)(?:\.?[ ]{{2}}Stop)?\.?$"
+    )
+
+
+REFUSED_PROCESSOR = _refusal(
+    r"(?i:(?<![\w-])(?:archs?|architectures?|cpus?|cpu[ _-]?famil(?:y|ies)|processors?)(?![\w-]))"
+)
+"""The pattern of a build that says that it does not know this processor."""
+
+REFUSED_PLATFORM = _refusal(r"(?i:(?<![\w-])(?:platforms?|operating[ _-]?systems?|host|machine)(?![\w-]))")
+"""The same for one that may as well mean the system, or wants to be told."""
+
 RULES: tuple[Rule, ...] = (
     Rule(
         name="foreign-flags",
@@ -81,7 +108,8 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="foreign-header",
-        pattern=r"fatal error: (?P<name>(?:cpuid|sys/io|sys/perm|sys/vm86|arm_neon|arm_acle|asm/ldt)\.h): No such file",
+        # what was read from a pipe is a check, and its failure an answer
+        pattern=r"^(?!<stdin>)[^\n]{0,300}?fatal error: (?P<name>(?:cpuid|sys/io|sys/perm|sys/vm86|arm_neon|arm_acle|asm/ldt)\.h): No such file",
         fix=Stop(
             cause=Cause.UNSUPPORTED, reason="the code needs {name}, which exists for other processors only"
         ),
@@ -148,5 +176,13 @@ RULES: tuple[Rule, ...] = (
         fix=Stop(cause=Cause.UNSUPPORTED, reason="the code refuses this processor: {name}"),
         sample='lj_arch.h:69:2: error: #error "No support for this architecture (yet)"\n   69 | #error "No support for this architecture (yet)"\n',
         expected="No support for this architecture (yet)",
+    ),
+    Rule(
+        name="refused-processor",
+        pattern=REFUSED_PROCESSOR,
+        fix=Stop(cause=Cause.UNSUPPORTED, reason="the build refuses this processor: {name}"),
+        sample="checking host system type... riscv64-unknown-linux-gnu\nconfigure: error: unsupported CPU architecture riscv64\n",
+        expected="unsupported CPU architecture riscv64",
+        builders=("make", "autotools", "configure", "cmake", "meson"),
     ),
 )

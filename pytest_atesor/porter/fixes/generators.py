@@ -223,25 +223,6 @@ RULES: tuple[Rule, ...] = (
         builders=("cmake",),
     ),
     Rule(
-        name="build-downloads",
-        pattern=(
-            r"(?:Failed to clone repository: '|unable to access '|error: downloading ')(?P<name>[^'\s]+)'"
-            r"|[Cc]ould not resolve host: (?P<host>[\w.-]+)|unable to resolve host address [‘'](?P<wget>[\w.-]+)"
-            r"|[Cc]ould(?:n't| not) resolve host ?name|[Tt]emporary failure in name resolution"
-        ),
-        fix=Stop(
-            cause=Cause.DEPENDENCY,
-            reason="the build downloads {name} while it runs, and builds have no network",
-            reason_online="the build downloads {name} while it runs, and that failed",
-        ),
-        sample=(
-            "fatal: unable to access 'https://example.org/x.git/': Could not resolve host: example.org\n"
-            "make: *** [Makefile:20: third_party/x] Error 128\n"
-        ),
-        expected="https://example.org/x.git/",
-        builders=("make", "cmake", "autotools", "configure", "meson"),
-    ),
-    Rule(
         name="cmake-directory-left-out",
         pattern=(
             r"The source directory\s+(?:/workspace/build/[^\s/]+/)?(?P<name>(?!/(?!workspace/)|[^\n]*/_deps/)\S[^\n]*?)\s+does not contain a CMakeLists\.txt file"

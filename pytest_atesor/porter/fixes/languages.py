@@ -1,21 +1,53 @@
 """Go and Rust: module proxies and registries that do not answer, versions, locks."""
 
 from pytest_atesor.core.outcome import Cause
-from pytest_atesor.porter.builders.cargo import DISTRIBUTION_CRATES, IGNORE_RUST_VERSION
+from pytest_atesor.porter.builders.cargo import DISTRIBUTION_CRATES, IGNORE_RUST_VERSION, OWN_TARGET
 from pytest_atesor.porter.builders.golang import ANY_LINKNAME, GOPATH_MODE, UPDATE_MODULES
 from pytest_atesor.porter.builders.interface import Tweak
+from pytest_atesor.porter.fixes.architecture import REFUSED_PROCESSOR
 from pytest_atesor.porter.fixes.interface import Change, Install, Rule, Stop
 from pytest_atesor.porter.needs import NeedKind
 
 __all__ = ["RULES"]
 
+_GO_DIRECTIVE = r"\bgo\.(?:mod|work)(?: file)? requires go >= (?P<name>[\d.a-z]+)|invalid go version '(?P<bad>[^']+)'|unknown directive: (?P<directive>toolchain)"
+_GO_NEWER_MODULE = r"^go: [^\n]*?(?P<name>[\w./~-]+@v[\w.+-]+) requires go >= "
+_GO_MODULES = r"missing go\.sum entry|updates to go\.(?:mod|work) needed|no required module provides package"
+_RUST_TARGET = r"can't find crate for `(?:std|core)`\n(?:[^\n]*\n){{0,2}}?[ ]*= note: the `(?P<name>{})` target may not be installed"
+
 RULES: tuple[Rule, ...] = (
     Rule(
         name="go-directive",
-        pattern=r"go\.mod(?: file)? requires go >= (?P<name>[\d.a-z]+)|invalid go version '(?P<bad>[^']+)'|unknown directive: toolchain",
+        pattern=_GO_DIRECTIVE,
         fix=Change(change=Tweak(prepare=("go-directive",))),
         sample="go: go.mod requires go >= 1.99 (running go 1.24.4; GOTOOLCHAIN=local)\n",
         expected="1.99",
+        builders=("go",),
+    ),
+    Rule(
+        name="go-too-old",
+        pattern=_GO_DIRECTIVE,
+        fix=Stop(
+            cause=Cause.DEPENDENCY, reason="the project needs a newer Go than this platform has ({name})"
+        ),
+        sample="go: go.work requires go >= 1.99 (running go 1.27.4; GOTOOLCHAIN=local)\n",
+        expected="1.99",
+        builders=("go",),
+    ),
+    Rule(
+        name="go-newer-module",
+        pattern=_GO_NEWER_MODULE,
+        fix=Change(change=Tweak(prepare=(GOPATH_MODE,))),  # the platform's packages are of its own Go's time
+        sample="go: golang.org/x/net@v0.48.0: module golang.org/x/net@v0.48.0 requires go >= 1.25.0 (running go 1.24.4; GOTOOLCHAIN=local)\n",
+        expected="golang.org/x/net@v0.48.0",
+        builders=("go",),
+    ),
+    Rule(
+        name="go-too-old-for-module",
+        pattern=_GO_NEWER_MODULE,
+        fix=Stop(cause=Cause.DEPENDENCY, reason="{name} needs a newer Go than this platform has"),
+        sample="go: golang.org/x/net@v0.48.0 requires go >= 1.25.0 (running go 1.24.4; GOTOOLCHAIN=local)\n",
+        expected="golang.org/x/net@v0.48.0",
         builders=("go",),
     ),
     Rule(
@@ -29,9 +61,16 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="go-modules-update",
-        pattern=r"missing go\.sum entry|updates to go\.mod needed|no required module provides package",
+        pattern=_GO_MODULES,
         fix=Change(change=Tweak(prepare=(UPDATE_MODULES,))),
         sample="main.go:5:2: missing go.sum entry for module providing package example.org/x/y; to add:\n",
+        builders=("go",),
+    ),
+    Rule(
+        name="go-modules-packaged",
+        pattern=_GO_MODULES,
+        fix=Change(change=Tweak(prepare=(GOPATH_MODE,))),
+        sample="main.go:2:16: no required module provides package example.org/w; to add it:\n\tcd /w/a\n\tgo get example.org/w\n",
         builders=("go",),
     ),
     Rule(
@@ -135,6 +174,43 @@ RULES: tuple[Rule, ...] = (
         builders=("cargo",),
     ),
     Rule(
+        name="rust-nightly",
+        pattern=r"`#!\[feature\]` may not be used on the \w+ release channel|the cargo feature `(?P<name>[\w-]+)` requires a nightly version of Cargo",
+        fix=Change(change=Tweak(environment=(("RUSTC_BOOTSTRAP", "1"),))),
+        sample="error[E0554]: `#![feature]` may not be used on the stable release channel\n --> src/main.rs:1:1\n  |\n1 | #![feature(test)]\n",
+        builders=("cargo",),
+    ),
+    Rule(
+        name="rust-bare-target",
+        pattern=_RUST_TARGET.format(r"[\w.]+-none(?:-[\w.]+)*|wasm[\w-]+|thumb[\w.-]+|avr-[\w-]+"),
+        fix=Stop(cause=Cause.UNSUPPORTED, reason="the project is built for {name} alone"),
+        sample=(
+            "error[E0463]: can't find crate for `core`\n  |\n  = note: the `thumbv7em-none-eabihf` target may not be installed\n"
+            "  = help: consider downloading the target with `rustup target add thumbv7em-none-eabihf`\n"
+        ),
+        expected="thumbv7em-none-eabihf",
+        builders=("cargo",),
+    ),
+    Rule(
+        name="rust-own-target",
+        pattern=_RUST_TARGET.format(r"[\w.-]+"),
+        fix=Change(change=Tweak(prepare=(OWN_TARGET,))),
+        sample=(
+            "error[E0463]: can't find crate for `std`\n  |\n  = note: the `x86_64-unknown-linux-musl` target may not be installed\n"
+            "  = help: consider downloading the target with `rustup target add x86_64-unknown-linux-musl`\n"
+        ),
+        expected="x86_64-unknown-linux-musl",
+        builders=("cargo",),
+    ),
+    Rule(
+        name="rust-other-target",
+        pattern=_RUST_TARGET.format(r"[\w.-]+"),
+        fix=Stop(cause=Cause.UNSUPPORTED, reason="the build compiles for {name}, whatever it is told"),
+        sample="error[E0463]: can't find crate for `std`\n  |\n  = note: the `x86_64-pc-windows-gnu` target may not be installed\n",
+        expected="x86_64-pc-windows-gnu",
+        builders=("cargo",),
+    ),
+    Rule(
         name="cargo-newer-crates",
         pattern=r"^error(?:\[E\d+\])?: [^\n]*\n +--> /[^\n]*/registry/src/[^/\n]+/(?P<name>[\w.+-]+)/",
         fix=Change(
@@ -154,11 +230,40 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="rust-too-old",
         pattern=(
-            r"feature `(?P<name>[\w-]+)` is required\s|requires rustc (?P<rustc>[\d.]+)|rustc [\d.]+ is not supported by"
+            r"feature `(?P<name>[\w-]+)` is required\s|older than the `(?P<edition>\d+)` edition|requires rustc (?P<rustc>[\d.]+)|rustc [\d.]+ is not supported by"
         ),
         fix=Stop(cause=Cause.DEPENDENCY, reason="the project needs a newer Rust than this platform has"),
         sample="error: failed to parse manifest at `/w/Cargo.toml`\nCaused by:\n  feature `edition2024` is required\n\n",
         expected="edition2024",
+        builders=("cargo",),
+    ),
+    Rule(
+        name="rust-for-other-processors",
+        pattern=(
+            r"could not find `(?P<name>x86(?:_64)?|arm|aarch64|wasm(?:32|64)|powerpc(?:64)?|mips(?:64)?)` in `arch`"
+            r"|no `(?P<listed>x86(?:_64)?|arm|aarch64)` in `arch`|(?P<macro>is_(?:x86|arm|aarch64)_feature_detected)` in `(?:std|arch)"
+            r"|unresolved import `(?:std|core)::arch::(?P<imported>x86(?:_64)?|arm|aarch64)\b"
+            r"|macro `(?:\w+::)*(?P<older>is_(?:x86|arm|aarch64)_feature_detected)` in this scope"
+            r"|error: This (?P<here>macro) cannot be used on the current target"
+            r"|error: invalid (?P<register>register `\w+`): unknown register|error: (?:invalid|unrecognized) instruction mnemonic"
+        ),
+        fix=Stop(
+            cause=Cause.UNSUPPORTED,
+            reason="the Rust code is for other processors: {name}",
+        ),
+        sample=(
+            "error[E0432]: unresolved import `std::arch::x86_64`\n --> src/main.rs:1:16\n  |\n1 | use std::arch::x86_64::*;\n"
+            "  |                ^^^^^^ could not find `x86_64` in `arch`\n"
+        ),
+        expected="x86_64",
+        builders=("cargo",),
+    ),
+    Rule(
+        name="refused-processor-rust",
+        pattern=REFUSED_PROCESSOR,
+        fix=Stop(cause=Cause.UNSUPPORTED, reason="the code refuses this processor: {name}"),
+        sample='error: Unsupported architecture\n --> src/lib.rs:1:1\n  |\n1 | compile_error!("Unsupported architecture");\n',
+        expected="Unsupported architecture",
         builders=("cargo",),
     ),
 )

@@ -2,11 +2,31 @@
 
 from pytest_atesor.core.outcome import Cause
 from pytest_atesor.porter.builders.interface import Tweak
+from pytest_atesor.porter.fixes.architecture import REFUSED_PLATFORM
 from pytest_atesor.porter.fixes.interface import Change, Rule, Stop
 
 __all__ = ["RULES"]
 
 RULES: tuple[Rule, ...] = (
+    Rule(
+        name="build-downloads",
+        pattern=(
+            r"(?:Failed to clone repository: '|unable to access '|error: downloading ')(?P<name>[^'\s]+)'"
+            r"|[Cc]ould not resolve host: (?P<host>[\w.-]+)|unable to resolve host address [‘'](?P<wget>[\w.-]+)"
+            r"|[Cc]ould(?:n't| not) resolve host ?name|[Tt]emporary failure in name resolution"
+        ),
+        fix=Stop(
+            cause=Cause.DEPENDENCY,
+            reason="the build downloads {name} while it runs, and builds have no network",
+            reason_online="the build downloads {name} while it runs, and that failed",
+        ),
+        sample=(
+            "fatal: unable to access 'https://example.org/x.git/': Could not resolve host: example.org\n"
+            "make: *** [Makefile:20: third_party/x] Error 128\n"
+        ),
+        expected="https://example.org/x.git/",
+        builders=("make", "cmake", "autotools", "configure", "meson"),
+    ),
     Rule(
         name="choose-linux",
         pattern=r"(?i)please do ['\"`]?make (?P<name>platform|target|system)|[Yy]ou must specify (?:a|the) (?:platform|target)",
@@ -14,6 +34,13 @@ RULES: tuple[Rule, ...] = (
         sample="Please do 'make PLATFORM' where PLATFORM is one of these:\n   aix bsd c89 freebsd generic linux macosx mingw posix solaris\n",
         expected="PLATFORM",
         builders=("make",),
+    ),
+    Rule(
+        name="refused-platform",
+        pattern=REFUSED_PLATFORM,
+        fix=Stop(cause=Cause.UNSUPPORTED, reason="the build refuses this platform: {name}"),
+        sample="checking for gcc... gcc\nconfigure: error: This platform is not supported\n",
+        expected="platform is not supported",
     ),
     Rule(
         name="directory-left-out",

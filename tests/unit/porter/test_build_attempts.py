@@ -24,7 +24,10 @@ from pytest_atesor.porter.workplace import fresh_tree_script, wrapper_script
 from pytest_atesor.sandbox.interface import Completed, ExecSpec
 from tests.unit.porter.fake_sandbox import FakeSandbox
 
-_INDEX = "usr/include/foo.h\tlibdevel/libfoo-dev\nusr/bin/gperf\tdevel/gperf\n"
+_INDEX = (
+    "usr/include/foo.h\tlibdevel/libfoo-dev\nusr/include/openssl/ssl.h\tlibdevel/libssl-dev\n"
+    "usr/bin/gperf\tdevel/gperf\n"
+)
 _FACTS = ElfFacts(
     type=ElfType.EXECUTABLE,
     machine="riscv",
@@ -81,7 +84,7 @@ def run(tmp_path: Path) -> Callable[..., tuple[Built, FakeSandbox]]:
             shell = Shell(sandbox, deadline=None, output=output, keeps_network=online)
             installer = Installer(shell, index=index, workspace=tmp_path, say=phases.say)
             left = list(scans)
-            package = Package(name="p", same_times=True, debian_source="p", tree_names=own, absent=absent)
+            package = Package(name="p", same_times=True, debian_source="p", tree_files=own, absent=absent)
             attempts = Attempts(
                 shell,
                 Repair(installer, package, say=phases.say, is_online=shell.keeps_network),
@@ -155,6 +158,53 @@ def test_a_download_that_fails_is_explained_by_the_network_that_the_build_had(
     )
 
 
+_SURVIVED = b"fatal: unable to access 'https://example.org/x.git/': Could not resolve host: example.org\n"
+
+
+def test_a_download_that_the_build_survived_is_not_what_ended_it(
+    run: Callable[..., tuple[Built, FakeSandbox]],
+) -> None:
+    built, _ = run([(_BUILD, [(2, _SURVIVED + _NO_HEADER), (0, b"")])])
+    assert built.outcome.verdict is Verdict.VERIFIED
+    assert built.options.fixes == ("missing-header",)
+
+
+_OTHERS = (
+    b"cpu.c:3:10: fatal error: cpuid.h: No such file or directory\n"
+    b"make: [Makefile:3: cpu.o] Error 1 (ignored)\n"
+)
+
+
+def test_code_for_others_that_the_build_survived_is_not_what_ended_it(
+    run: Callable[..., tuple[Built, FakeSandbox]],
+) -> None:
+    built, _ = run([(_BUILD, [(2, _OTHERS + _NO_HEADER), (0, b"")])])
+    assert built.options.fixes == ("missing-header",)
+    last, _ = run([(_BUILD, [(2, _OTHERS + _NO_HEADER)])], most=1)
+    assert last.outcome.cause is Cause.DEPENDENCY
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        pytest.param(_NO_HEADER + _OTHERS, id="missing-before-it"),
+        pytest.param(_OTHERS + _NO_HEADER.replace(b"foo.h", b"nowhere.h"), id="missing-everywhere"),
+        pytest.param(_OTHERS + _NO_HEADER.replace(b"foo.h", b"own.h"), id="of-the-tree"),
+    ],
+)
+def test_code_for_others_ends_a_build_where_nothing_later_can_be_brought(
+    run: Callable[..., tuple[Built, FakeSandbox]], log: bytes
+) -> None:
+    built, sandbox = run([(_BUILD, [(2, log)])], own=frozenset({"own.h"}))
+    assert built.outcome.cause is Cause.UNSUPPORTED
+    assert len(sandbox.scripts(_BUILD)) == 1
+
+
+def test_a_full_disk_is_believed_whatever_follows(run: Callable[..., tuple[Built, FakeSandbox]]) -> None:
+    built, _ = run([(_BUILD, [(2, b"x.s: No space left on device\n" + _NO_HEADER)])])
+    assert built.outcome.cause is Cause.ENVIRONMENT
+
+
 def test_no_rule_means_no_second_attempt(run: Callable[..., tuple[Built, FakeSandbox]]) -> None:
     built, sandbox = run([(_BUILD, [(2, b"x.c:3:1: error: strange thing\n")])])
     assert built.outcome.cause is Cause.BUILD
@@ -190,10 +240,22 @@ def test_what_no_package_has_ends_with_its_name(run: Callable[..., tuple[Built, 
     assert "header nowhere/x.h" in built.outcome.reason
 
 
-def test_a_header_of_the_tree_itself_is_no_dependency(run: Callable[..., tuple[Built, FakeSandbox]]) -> None:
-    built, sandbox = run([(_BUILD, [(2, _NO_HEADER)])], own=frozenset({"foo.h"}))
+@pytest.mark.parametrize("own", ["foo.h", "include/foo.h"])
+def test_a_header_of_the_tree_itself_is_no_dependency(
+    run: Callable[..., tuple[Built, FakeSandbox]], own: str
+) -> None:
+    built, sandbox = run([(_BUILD, [(2, _NO_HEADER)])], own=frozenset({own}))
     assert built.outcome.cause is Cause.BUILD
     assert not [one for one in sandbox.ran if "libfoo-dev" in one.argv[-1]]
+
+
+def test_a_file_of_the_tree_with_the_last_name_of_a_header_is_another_one(
+    run: Callable[..., tuple[Built, FakeSandbox]],
+) -> None:
+    log = b"x.c:1:10: fatal error: openssl/ssl.h: No such file or directory\n"
+    built, sandbox = run([(_BUILD, [(2, log), (0, b"")])], own=frozenset({"src/ssl.h"}))
+    assert built.options.fixes == ("missing-header",)
+    assert [one for one in sandbox.ran if "libssl-dev" in one.argv[-1]]
 
 
 _GO = Candidate(

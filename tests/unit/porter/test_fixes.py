@@ -2,6 +2,7 @@ import time
 
 import pytest
 
+from pytest_atesor.core.outcome import Cause
 from pytest_atesor.porter.builders import BUILDERS
 from pytest_atesor.porter.builders.interface import BuildOptions, Tweak
 from pytest_atesor.porter.diagnose import diagnose, failed_checks, render
@@ -60,6 +61,116 @@ def test_a_refusal_is_quoted_from_its_first_word() -> None:
     log = 'lj_arch.h:73:2: error: #error "Architecture not supported (in this version), see: luajit.org"\n'
     match = next(one for one in diagnose(log, "make") if one.rule.name == "refused-architecture")
     assert match.names == ("Architecture not supported (in this version), see: luajit.org",)
+
+
+def _first_fix(builder: str, log: str) -> tuple[str, Cause | None, tuple[str, ...]]:
+    match = next(iter(diagnose(log, builder)))
+    return match.rule.name, getattr(match.rule.fix, "cause", None), match.names
+
+
+@pytest.mark.parametrize(
+    ("builder", "log", "said"),
+    [
+        pytest.param(
+            "cmake",
+            "CMake Error at CMakeLists.txt:10 (message):\n  Unsupported architecture: riscv64\n\n",
+            "Unsupported architecture: riscv64",
+            id="cmake",
+        ),
+        pytest.param(
+            "cmake",
+            "CMake Error at cmake/a.cmake:10 (message):\n  Processor riscv64 is not supported.\n",
+            "Processor riscv64 is not supported",
+            id="cmake-processor",
+        ),
+        pytest.param(
+            "cmake",
+            "CMake Error at CMakeLists.txt:10 (message):\n"
+            "  The architecture of this machine, riscv64, is currently not\n  supported\n",
+            "architecture of this machine, riscv64, is currently not\n  supported",
+            id="cmake-wrapped",
+        ),
+        pytest.param(
+            "autotools",
+            "checking target cpu... configure: error: unsupported host riscv64-unknown-linux-gnu\n",
+            "unsupported host riscv64-unknown-linux-gnu",
+            id="autotools-host",
+        ),
+        pytest.param(
+            "meson",
+            "meson.build:12:2: ERROR: Problem encountered: Unsupported CPU family: riscv64\n",
+            "Unsupported CPU family: riscv64",
+            id="meson",
+        ),
+        pytest.param(
+            "make",
+            "Makefile:12: *** Unsupported architecture: riscv64.  Stop.\n",
+            "Unsupported architecture: riscv64",
+            id="make",
+        ),
+        pytest.param(
+            "make",
+            "gen.py:3: ERROR: This CPU isn't supported\n",
+            "CPU isn't supported",
+            id="in-a-person's-words",
+        ),
+        pytest.param(
+            "make", "RuntimeError: unknown machine riscv64\n", "unknown machine riscv64", id="python"
+        ),
+        pytest.param(
+            "cargo",
+            "error: Unsupported architecture\n --> src/lib.rs:1:1\n  |\n"
+            '1 | compile_error!("Unsupported architecture");\n',
+            "Unsupported architecture",
+            id="rust-source",
+        ),
+        pytest.param(
+            "cargo",
+            "  thread 'main' (7) panicked at build.rs:44:10:\n  unsupported architecture: riscv64\n",
+            "unsupported architecture: riscv64",
+            id="rust-build-script",
+        ),
+    ],
+)
+def test_a_build_that_refuses_this_processor_says_so_and_asks_for_nothing(
+    builder: str, log: str, said: str
+) -> None:
+    name, cause, names = _first_fix(builder, log)
+    assert name.startswith("refused-processor")
+    assert (cause, names) == (Cause.UNSUPPORTED, (said,))
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        "configure: error: cannot compute sizeof (long) for riscv64-unknown-linux-gnu\n",
+        "Invalid configuration `riscv64-unknown-linux-gnu': machine `riscv64-unknown' not recognized\n",
+        "configure: error: /bin/sh ./config.sub riscv64-unknown-linux-gnu failed\n",
+        "riscv64-linux-gnu-gcc: error: unrecognized command-line option '-mfoo'\n",
+        "gcc: error: unrecognized command-line option '--cpu=x'\n",
+        "unzip: error: unsupported archive format\n",
+        "x.c:1:1: error: unknown type name 'cpu_set_t'\n",
+        "src/arch/x.c:1:1: error: unknown type name 'riscv_foo'\n",
+        "-- CMAKE_SYSTEM_PROCESSOR value `riscv64` is unknown\n",
+        "configure: WARNING: unsupported architecture riscv64\n",
+        "make: *** No rule to make target 'arch/riscv64/unknown.c'.  Stop.\n",
+        "configure: error: no support for libfoo in /usr/lib/riscv64-linux-gnu\n",
+        "Makefile:3: *** Unknown platform, you must specify a platform.  Stop.\n",
+    ],
+)
+def test_other_errors_refuse_no_processor(log: str) -> None:
+    found = [one.rule.name for builder in sorted(_BUILDER_NAMES) for one in diagnose(log, builder)]
+    assert not [name for name in found if name.startswith(("refused-processor", "refused-architecture"))]
+
+
+def test_a_platform_that_is_refused_is_the_last_thing_believed() -> None:
+    log = "Makefile:3: *** Unknown platform, you must specify a platform.  Stop.\n"
+    assert [one.rule.name for one in diagnose(log, "make")] == ["choose-linux", "refused-platform"]
+
+
+def test_a_check_from_a_pipe_needs_no_header_of_other_processors() -> None:
+    log = "<stdin>:1:10: fatal error: cpuid.h: No such file or directory\n"
+    assert "foreign-header" not in [one.rule.name for one in diagnose(log, "make")]
 
 
 def test_every_missing_header_is_collected_once() -> None:

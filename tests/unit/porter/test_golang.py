@@ -3,21 +3,28 @@
 import itertools
 import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from pytest_atesor.porter.builders.golang import GoProject
+from pytest_atesor.porter.builders.golang import GoBuilder, GoProject
 from pytest_atesor.porter.builders.interface import BuildOptions
+from pytest_atesor.porter.diagnose import diagnose
 from pytest_atesor.porter.fixes import RULES
 from pytest_atesor.porter.fixes.interface import Change
+from pytest_atesor.porter.tree import Tree
 from pytest_atesor.porter.workplace import attempt_environment
 
 _GO = """#!/bin/sh
-case $1 in build|test) echo "$1 $GOFLAGS" >> "$HOME/seen";; esac
+case $1 in
+  build|test) echo "$1 $GOFLAGS" >> "$HOME/seen";;
+  mod|work) echo "${PWD##*/} $* ${GOWORK-}" | sed 's/ *$//' >> "$HOME/edits";;
+esac
 """
 _MODULE = GoProject(module="a.org/x", requires=True)
 _VENDORED = GoProject(module="a.org/x", requires=True, is_vendored=True)
+_WORKSPACE = GoProject(module="workspace", members=("a", "b"), is_workspace=True, requires=True)
 _ANY_LINKNAME = "-ldflags=-checklinkname=0"
 
 
@@ -33,7 +40,8 @@ def _after(fixes: tuple[str, ...]) -> BuildOptions:
 def _flags(place: Path, project: GoProject, options: BuildOptions) -> dict[str, set[str]]:
     """Return the flags that ``go build`` and ``go test`` saw."""
     tree = place / "tree"
-    tree.mkdir()
+    for member in project.members or (".",):
+        (tree / member).mkdir(parents=True, exist_ok=True)
     (tree / "x.go").touch()
     go = place / "bin" / "go"
     go.parent.mkdir()
@@ -62,6 +70,9 @@ def _flags(place: Path, project: GoProject, options: BuildOptions) -> dict[str, 
             {"-mod=mod", _ANY_LINKNAME},
             id="vendored-update-linkname",
         ),
+        # Go refuses -mod=mod in a workspace.
+        pytest.param(_WORKSPACE, (), set(), id="workspace"),
+        pytest.param(_WORKSPACE, ("go-modules-update",), {"-mod=readonly"}, id="workspace-update"),
         pytest.param(GoProject(), ("go-linkname",), {_ANY_LINKNAME}, id="no-modules"),
         *(
             pytest.param(_MODULE, fixes, {"-mod=mod", _ANY_LINKNAME}, id="-then-".join(fixes))
@@ -83,3 +94,77 @@ def test_the_flags_of_one_fix_outlive_the_next(
 ) -> None:
     flags = {"-buildvcs=false"} | expected
     assert _flags(tmp_path, project, _after(fixes)) == {"build": flags, "test": flags}
+
+
+def _edits(place: Path) -> list[str]:
+    return (place / "edits").read_text().splitlines()
+
+
+def test_what_modules_lack_is_completed_with_the_network_on(tmp_path: Path) -> None:
+    options = _after(("go-modules-update",))
+    project = GoProject(module="a.org/x")
+    assert [(one.name, one.network) for one in project.plan(options)] == [
+        ("download", True),
+        ("build", False),
+    ]
+    _flags(tmp_path, project, options)
+    assert _edits(tmp_path) == ["tree mod tidy -e", "tree mod download"]
+
+
+def test_modules_of_a_workspace_are_completed_one_by_one(tmp_path: Path) -> None:
+    _flags(tmp_path, _WORKSPACE, _after(("go-modules-update",)))
+    assert _edits(tmp_path) == [
+        "a mod tidy -e off",
+        "b mod tidy -e off",
+        "tree work use",
+        "tree mod download",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("files", "members", "is_whole"),
+    [
+        pytest.param({"go.work": "use ./a"}, ("a",), True, id="workspace"),
+        pytest.param(
+            {"go.work": "use (\n\t.\n\t./a/\n)", "go.mod": "module r"}, (".", "a"), False, id="root"
+        ),
+        pytest.param({"go.work": "use ./a", "go.mod": "module r"}, (), False, id="root-that-is-no-member"),
+        pytest.param({"go.mod": "module r"}, (), False, id="no-workspace"),
+    ],
+)
+def test_a_module_knows_its_workspace(
+    make_tree: Callable[..., Tree], files: dict[str, str], members: tuple[str, ...], *, is_whole: bool
+) -> None:
+    best = next(iter(GoBuilder().find(make_tree({**files, "a/go.mod": "module a"}))))
+    assert isinstance(best.project, GoProject)
+    assert (best.directory, best.project.members, best.project.is_workspace) == ("", members, is_whole)
+
+
+@pytest.mark.parametrize(
+    ("log", "fixes"),
+    [
+        pytest.param(
+            "go: golang.org/x/net@v0.48.0 requires go >= 1.25.0 (running go 1.24.4; GOTOOLCHAIN=local)\n",
+            ["go-newer-module", "go-too-old-for-module"],
+            id="required-module",
+        ),
+        pytest.param(
+            "go: go.work requires go >= 1.25 (running go 1.24.4; GOTOOLCHAIN=local)\n",
+            ["go-directive", "go-too-old"],
+            id="workspace",
+        ),
+        pytest.param(
+            "go: module a listed in go.work file requires go >= 1.25, but go.work lists go 1.24; to download "
+            "and use go 1.25:\n\tgo work use\n",
+            ["go-directive", "go-too-old"],
+            id="module-of-a-workspace",
+        ),
+        pytest.param(
+            "main.go:2:16: no required module provides package a.org/w; to add it:\n\tgo get a.org/w\n",
+            ["go-modules-update", "go-modules-packaged"],
+            id="package-that-no-module-has",
+        ),
+    ],
+)
+def test_what_go_says_of_versions_has_a_remedy_and_an_end(log: str, fixes: list[str]) -> None:
+    assert [one.rule.name for one in diagnose(log, "go")] == fixes
