@@ -276,7 +276,7 @@ class Controller:
         for when, result, text in phases:
             report = pytest.TestReport(
                 nodeid=nodeid,
-                location=(self.session.plan.source, None, case.label),
+                location=(self.session.plan.source, 0, case.label),
                 keywords={},
                 outcome=result,
                 longrepr=text,
