@@ -61,7 +61,7 @@ class ElfType(StrEnum):
 class ElfFacts:
     """What the headers say. ``bits`` is 32 or 64; ``abi`` such as "lp64d", "" off RISC-V.
 
-    ``has_content`` is True when the file has something to put into memory: for an executable, code.
+    ``has_content`` is True when the file has something to put into memory: for executables and objects, code.
     ``architecture`` is the string of ``.riscv.attributes``, "" without one.
     """
 
@@ -177,6 +177,6 @@ def _has_content(kind: ElfType, tables: Tables) -> bool:
         case ElfType.SHARED_OBJECT:
             return tables.is_loadable
         case ElfType.OBJECT | ElfType.OTHER:
-            return tables.has_linkable_content
+            return tables.has_linkable_code
         case _:
             assert_never(kind)

@@ -17,7 +17,6 @@ PT_DYNAMIC: Final = 2
 PT_INTERP: Final = 3
 PF_X: Final = 1
 SHT_SYMTAB: Final = 2
-SHT_NOTE: Final = 7
 SHT_NOBITS: Final = 8
 SHT_RISCV_ATTRIBUTES: Final = 0x70000003
 SHF_ALLOC: Final = 2
@@ -103,11 +102,12 @@ class Tables:
         )
 
     @property
-    def has_linkable_content(self) -> bool:
-        """Whether some section has bytes in this file that a linker would put into memory."""
+    def has_linkable_code(self) -> bool:
+        """Whether some section has bytes in this file that a linker would put into memory to be executed."""
         return any(
             one.flags & SHF_ALLOC
-            and one.type not in {SHT_NOTE, SHT_NOBITS}
+            and one.flags & SHF_EXECINSTR
+            and one.type != SHT_NOBITS
             and self._is_inside(one.offset, one.size)
             for one in self.sections
         )

@@ -20,14 +20,18 @@ from pytest_atesor.porter.tree import Tree, open_inside
 __all__ = ["Artifact", "Before", "Scan", "digest_natives", "scan_tree", "set_aside"]
 
 _PROBES = re.compile(
-    r"(^|/)(CMakeFiles|CMakeScripts|meson-private|meson-info|meson-logs|autom4te\.cache|\.git|\.fingerprint|incremental"
-    r"|node_modules|\.deps|_deps)(/|$)|(^|/)(conftest[^/]*|a\.out\.dSYM|CompilerId[^/]*)(/|$)"
-    r"|(^|/)target/([^/]+/)?(debug|release)/(build|deps|examples/[^/]*-[0-9a-f]{16})(/|$)"
+    r"(^|/)(CMakeFiles|CMakeScripts|meson-private|meson-info|meson-logs|autom4te\.cache|\.git|\.fingerprint"
+    r"|node_modules|\.deps|_deps|a\.out\.dSYM)/"
+    r"|(^|/)target/([^/]+/)?(debug|release)/(build/|deps/|incremental/|examples/[^/]*-[0-9a-f]{16}(/|$))"
 )
+_CONFTEST = re.compile(r"(?P<place>(^|.*/))conftest[^/]*(/|$)")
+_CONFIGURES = ("configure", "config.log")
 _TESTS = re.compile(
     r"(^|/)(tests?|testing|unit_?tests?|testsuite|t|examples?|samples?|benchmarks?|bench|fuzz(ing)?|demos?)/|(^|[/_-])tests?([._-][^/]*)?$",
     re.IGNORECASE,
 )
+_BUILD = re.compile(r"build/[^/]+/")
+_STAGED_PROGRAM = re.compile(r"stage/(.+/)?s?bin/[^/]+$")
 _MOST_ARTIFACTS = 2_000
 _MOST_PARSED_MEMBERS = 5_000
 _LARGEST = 2 * 1024**3
@@ -91,15 +95,19 @@ def digest_natives(tree: Tree, most_bytes: int = _MOST_BYTES) -> Before:
             with open_inside(tree.root, name) as handle, os.fdopen(os.dup(handle), "rb") as stream:
                 code.update(_code_digests(stream))
         except OSError:
-            reader.unread += 1
-    return Before(files=frozenset(files), code=frozenset(code), gaps=tree.cut + reader.unread)
+            reader.unread.append(name)
+    return Before(files=frozenset(files), code=frozenset(code), gaps=tree.cut + len(reader.unread))
 
 
 def scan_tree(tree: Tree, before: Before) -> Scan:
-    """Return the native files of ``tree`` apart from those that were there ``before``."""
+    """Return the native files of ``tree``, a workspace, apart from those that were there ``before``.
+
+    What lies below ``build/NAME/`` is the package's tree, what lies below ``stage/`` was installed.
+    """
     found = _Findings(before)
-    for name, digest in _Reader(tree, _MOST_BYTES).natives():
-        if _PROBES.search(name):
+    reader = _Reader(tree, _MOST_BYTES)
+    for name, digest in reader.natives():
+        if _is_probe(name, tree):
             continue
         if digest in before.files:
             found.prebuilt.append(name)
@@ -117,7 +125,7 @@ def scan_tree(tree: Tree, before: Before) -> Scan:
         prebuilt=tuple(found.prebuilt),
         foreign=tuple(found.foreign),
         empty=tuple(found.empty),
-        broken=tuple(found.broken),
+        broken=(*found.broken, *(() if before.gaps else reader.unread)),
         gaps=before.gaps,
     )
 
@@ -207,8 +215,34 @@ def _artifact(name: str, digest: str, size: int, kind: str, facts: ElfFacts, mem
         sha256=digest,
         facts=facts,
         members=members,
-        is_test=bool(_TESTS.search(name)),
+        is_test=_is_test(name),
     )
+
+
+def _is_probe(name: str, tree: Tree) -> bool:
+    """Say whether a build system made the file for itself; of what was installed nothing is."""
+    if name.startswith("stage/"):
+        return False
+    own = _within_package(name)
+    if _PROBES.search(own):
+        return True
+    conftest = _CONFTEST.match(own)
+    if conftest is None:
+        return False
+    place = name.removesuffix(own) + conftest["place"]
+    return tree.has(*(place + one for one in _CONFIGURES))
+
+
+def _is_test(name: str) -> bool:
+    if _STAGED_PROGRAM.match(name):
+        return False  # whatever it is called, it was installed to be run
+    return bool(_TESTS.search(_within_package(name)))
+
+
+def _within_package(name: str) -> str:
+    """Return a path below ``build/NAME/`` without these two: the package's own name tells nothing."""
+    found = _BUILD.match(name)
+    return name[found.end() :] if found else name
 
 
 def _code_digests(stream: BinaryIO) -> Iterator[str]:
@@ -234,16 +268,16 @@ def _code_of(stream: BinaryIO) -> Iterator[str]:
 
 @dataclass(slots=True)
 class _Reader:
-    """One pass over a tree's native files within a number of bytes; counts what it did not read."""
+    """One pass over a tree's native files within a number of bytes; lists what it did not read."""
 
     tree: Tree
     left_bytes: int
-    unread: int = field(default=0)
+    unread: list[str] = field(default_factory=list)
 
     def natives(self) -> Iterator[tuple[str, str]]:
         """Yield (path, SHA-256) of each file that starts like an ELF file or an archive."""
         for name, entry in self.tree.files.items():
-            if not len(AR_MAGIC) <= entry.size_bytes <= _LARGEST:
+            if entry.size_bytes < len(AR_MAGIC):
                 continue
             try:
                 with open_inside(self.tree.root, name) as handle:
@@ -252,10 +286,10 @@ class _Reader:
                         continue
                     size = os.fstat(handle).st_size
                     if size > min(self.left_bytes, _LARGEST):
-                        self.unread += 1
+                        self.unread.append(name)
                         continue
                     self.left_bytes -= size
                     with os.fdopen(os.dup(handle), "rb") as stream:
                         yield name, hashlib.file_digest(stream, "sha256").hexdigest()
             except OSError:
-                self.unread += 1
+                self.unread.append(name)

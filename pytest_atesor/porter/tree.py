@@ -2,7 +2,7 @@
 
 The tree belongs to strangers and may change while it is read, so every directory is opened relative to its
 parent with ``O_NOFOLLOW``, and depth, number of entries and bytes read are bounded. What the bounds cut is
-counted, never hidden.
+counted, never hidden. A symbolic link is kept as what it says, and looked up only inside the tree.
 """
 
 import os
@@ -16,6 +16,7 @@ __all__ = ["Entry", "Limits", "Tree", "open_inside", "read_tree"]
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_MOST_HOPS = 40  # as many as Linux follows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,18 +39,40 @@ class Entry:
 class Tree:
     """The regular files below ``root`` (``.git`` left out) and the names of its directories.
 
-    ``cut`` says how many entries the limits left out.
+    ``cut`` says how many entries the limits left out, ``links`` where symbolic links point, as they say it.
     """
 
     root: Path
     files: Mapping[str, Entry]
     directories: frozenset[str]
+    links: Mapping[str, str] = field(default_factory=dict)
     cut: int = 0
     limits: Limits = field(default_factory=Limits)
 
     def has(self, *names: str) -> bool:
-        """Say whether any of these relative paths is a regular file."""
-        return any(name in self.files for name in names)
+        """Say whether any of these relative paths is a regular file, or leads to one inside the tree."""
+        return any(name in self.files or (self.links and self.real(name) in self.files) for name in names)
+
+    def real(self, name: str) -> str:
+        """Return the path that ``name`` leads to through the tree's links, "" for one outside or a loop."""
+        left, done, hops = name.split("/")[::-1], list[str](), 0
+        while left:
+            part = left.pop()
+            if part == "..":
+                if not done:
+                    return ""
+                done.pop()
+            elif part not in {"", "."}:
+                done.append(part)
+                target = self.links.get("/".join(done))
+                if target is None:
+                    continue
+                hops += 1
+                if target.startswith("/") or hops > _MOST_HOPS:
+                    return ""
+                done.pop()
+                left.extend(reversed(target.split("/")))
+        return "/".join(done)
 
     def below(self, directory: str) -> Iterator[str]:
         """Yield the paths of the files directly in ``directory``."""
@@ -58,9 +81,15 @@ class Tree:
                 yield name
 
     def text(self, name: str) -> str:
-        """Return the first bytes of a file as text, "" when it cannot be read. Never follows a symlink."""
+        """Return the first bytes of a file as text, "" when it cannot be read.
+
+        Links are looked up in the list that was read; the disk is never asked to follow one.
+        """
         try:
-            with open_inside(self.root, name) as handle, os.fdopen(os.dup(handle), "rb") as stream:
+            with (
+                open_inside(self.root, self.real(name) if self.links else name) as handle,
+                os.fdopen(os.dup(handle), "rb") as stream,
+            ):
                 return stream.read(self.limits.text_bytes).decode("utf-8", "replace")
         except OSError:
             return ""
@@ -96,6 +125,7 @@ class _Walk:
         self.limits = limits
         self.files: dict[str, Entry] = {}
         self.directories: set[str] = set()
+        self.links: dict[str, str] = {}
         self.cut = 0
 
     def enter(self, handle: int, parts: list[str], prefix: str = "") -> None:
@@ -117,10 +147,10 @@ class _Walk:
         children: list[str] = []
         with os.scandir(handle) as found:
             for entry in found:
-                if len(self.files) + len(self.directories) >= self.limits.entries:
+                if len(self.files) + len(self.directories) + len(self.links) >= self.limits.entries:
                     self.cut += 1
                     continue
-                self._record(entry, prefix, children)
+                self._record(handle, entry, prefix, children)
         for name in sorted(children):
             if depth >= self.limits.depth:
                 self.cut += 1
@@ -135,9 +165,11 @@ class _Walk:
             finally:
                 os.close(child)
 
-    def _record(self, entry: "os.DirEntry[str]", prefix: str, children: list[str]) -> None:
+    def _record(self, handle: int, entry: "os.DirEntry[str]", prefix: str, children: list[str]) -> None:
         try:
             facts = entry.stat(follow_symlinks=False)
+            if stat.S_ISLNK(facts.st_mode):
+                self.links[prefix + entry.name] = os.readlink(entry.name, dir_fd=handle)
         except OSError:
             self.cut += 1
             return
@@ -165,6 +197,7 @@ def read_tree(root: Path, limits: Limits | None = None, *, below: Iterable[str] 
         root=root,
         files=walk.files,
         directories=frozenset(walk.directories),
+        links=walk.links,
         cut=walk.cut,
         limits=walk.limits,
     )

@@ -76,6 +76,14 @@ def test_an_archive_with_riscv64_code_is_a_product(make_tree: MakeTree, elf: Mak
     assert (product.type, product.members, product.facts.abi) == ("static archive", 2, "lp64d")
 
 
+def _data_only(elf: Make) -> bytes:
+    """Return an object whose one section with content has data: ``const char icon[] = {...}``."""
+    data = bytearray(elf(kind=_REL))
+    sections_at = int.from_bytes(data[40:48], "little")
+    struct.pack_into("<Q", data, sections_at + 64 + 8, 2)  # SHF_ALLOC alone
+    return bytes(data)
+
+
 @pytest.mark.parametrize(
     "content",
     [
@@ -84,6 +92,7 @@ def test_an_archive_with_riscv64_code_is_a_product(make_tree: MakeTree, elf: Mak
         pytest.param(
             lambda elf, archive: archive({b"a.o": elf(kind=_REL, load=False)}), id="objects-without-code"
         ),
+        pytest.param(lambda elf, archive: archive({b"icon.o": _data_only(elf)}), id="data-only"),
         pytest.param(lambda elf, archive: archive({b"a.o": elf(kind=_REL)}, magic=b"!<thin>\n"), id="thin"),
         pytest.param(lambda _elf, _archive: b"!<arch>\n", id="magic-only"),
     ],
@@ -158,6 +167,25 @@ def test_a_source_that_was_not_read_whole_proves_nothing(make_tree: MakeTree, el
     assert outcome.reason.startswith("1 entries of the source could not be read before the build")
 
 
+def _make_huge(path: Path, head: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(head)
+    os.truncate(path, (2 << 30) + 1)
+
+
+@pytest.mark.parametrize("head", [b"\x7fELF", b"!<arch>\n"], ids=["elf", "archive"])
+def test_a_native_file_of_the_source_that_is_too_large_to_read_is_a_gap(tmp_path: Path, head: bytes) -> None:
+    _make_huge(tmp_path / "prebuilt", head)
+    _make_huge(tmp_path / "data.bin", b"no native file")
+    assert digest_natives(read_tree(tmp_path)).gaps == 1
+
+
+def test_a_native_file_that_is_too_large_to_read_is_named(tmp_path: Path) -> None:
+    _make_huge(tmp_path / "build/p/lib.a", b"!<arch>\n")
+    outcome = decide_verdict(scan_tree(read_tree(tmp_path), Before()))
+    assert outcome.reason.startswith("the build made native files that cannot be read, e.g. build/p/lib.a")
+
+
 def test_what_lies_deeper_than_the_walk_goes_is_a_gap(tmp_path: Path, elf: Make) -> None:
     deep = tmp_path / "/".join("d" * 5)
     deep.mkdir(parents=True)
@@ -172,7 +200,7 @@ def test_giant_sparse_files_cost_no_hour(tmp_path: Path, elf: Make) -> None:
         os.truncate(path, 1 << 40 if number % 2 else 1 << 30)
     started = time.process_time()
     before = digest_natives(read_tree(tmp_path), most_bytes=1 << 31)
-    assert before.gaps == 18  # two of a gigabyte fit; beyond two gigabytes nothing is a product either
+    assert before.gaps == 38  # two of a gigabyte fit
     assert time.process_time() - started < 60
 
 
@@ -197,14 +225,60 @@ def test_a_name_of_any_bytes_is_scanned_and_named(tmp_path: Path, elf: Make) -> 
         "b/CMakeFiles/3.31.6/CompilerIdC/a.out",
         "b/CMakeFiles/CMakeScratch/x/cmTC_1",
         "conftest",
+        "conftest.exe",
         "sub/conftest.dir/x",
         "b/meson-private/sanitycheckc.exe",
         "target/riscv64gc-unknown-linux-gnu/release/deps/libx-0123456789abcdef.so",
         "target/release/build/x-0123/build-script-build",
+        "target/debug/incremental/x-0123/s.so",
+        "atesor-build/_deps/fmt-build/libfmt.so",
     ],
 )
 def test_probes_of_build_systems_are_no_products(make_tree: MakeTree, elf: Make, name: str) -> None:
-    assert scan_tree(make_tree({name: elf(kind=_EXEC)}), Before()).products == ()
+    files = {f"build/p/{name}": elf(kind=_EXEC), "build/p/config.log": "", "build/p/sub/configure": ""}
+    assert scan_tree(make_tree(files), Before()).products == ()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "build/conftest/atesor-build/conftest",
+        "build/conftest-2/tool",
+        "build/incremental/tool",
+        "build/_deps/tool",
+        "build/CompilerIdC/tool",
+        "build/CMakeFiles/tool",
+        "build/node_modules/tool",
+        "build/p/incremental/tool",
+        "build/p/CompilerId",
+        "stage/usr/bin/conftest",
+        "stage/usr/lib/node_modules/x/addon.node",
+    ],
+)
+def test_a_name_like_a_probe_hides_no_product(make_tree: MakeTree, elf: Make, name: str) -> None:
+    (product,) = scan_tree(make_tree({name: elf(kind=_EXEC)}), Before()).products
+    assert product.path == name
+
+
+@pytest.mark.parametrize(
+    ("name", "is_test"),
+    [
+        ("build/benchmark/atesor-build/src/tool", False),
+        ("build/test/tool", False),
+        ("build/demo/bin/tool", False),
+        ("stage/usr/bin/test", False),
+        ("stage/usr/sbin/speed-test", False),
+        ("build/p/tests/tool", True),
+        ("build/p/test", True),
+        ("build/test/atesor-build/unit_tests/tool", True),
+        ("stage/usr/lib/p/tests/tool", True),
+    ],
+)
+def test_a_product_is_a_test_by_its_place_in_the_package(
+    make_tree: MakeTree, elf: Make, name: str, *, is_test: bool
+) -> None:
+    (product,) = scan_tree(make_tree({name: elf(kind=_EXEC)}), Before()).products
+    assert product.is_test is is_test
 
 
 def test_objects_alone_are_unverified_and_counted(make_tree: MakeTree, elf: Make) -> None:
@@ -255,6 +329,66 @@ def test_long_and_bsd_names_are_read(archive: Make) -> None:
     assert [one.name for one in iter_members(io.BytesIO(data))] == [b"a_very_long_member_name.o"]
 
 
+@pytest.mark.parametrize(
+    ("links", "name"),
+    [
+        pytest.param({"Makefile": "make/linux.mk"}, "Makefile", id="file"),
+        pytest.param(
+            {"Makefile": "GNUmakefile", "GNUmakefile": "./make/../make/linux.mk"}, "Makefile", id="chain"
+        ),
+        pytest.param({"unix": "make"}, "unix/linux.mk", id="directory"),
+        pytest.param(
+            {"a/b": "../make", "Makefile": "a/b/linux.mk"}, "Makefile", id="file-through-a-directory"
+        ),
+        pytest.param(
+            {"a/b": "../make", "a/Makefile": "b/../make/linux.mk"}, "a/Makefile", id="up-from-a-link"
+        ),
+    ],
+)
+def test_a_link_inside_the_tree_is_a_name_of_its_file(
+    make_tree: MakeTree, links: dict[str, str], name: str
+) -> None:
+    root = make_tree({"make/linux.mk": "all:\n"}).root
+    for link, target in links.items():
+        (root / link).parent.mkdir(exist_ok=True)
+        (root / link).symlink_to(target)
+    tree = read_tree(root)
+    assert (tree.has(name), tree.text(name)) == (True, "all:\n")
+    assert set(tree.files) == {"make/linux.mk"}
+    assert (root / name).read_text() == "all:\n"  # the kernel agrees
+
+
+@pytest.mark.parametrize(
+    "links",
+    [
+        pytest.param({"Makefile": "/etc/passwd"}, id="absolute"),
+        pytest.param({"Makefile": "../secret"}, id="above"),
+        pytest.param({"Makefile": "a/../../secret"}, id="above-through-a-directory"),
+        pytest.param({"Makefile": "x", "x": "Makefile"}, id="loop"),
+        pytest.param({"Makefile": "gone"}, id="dangling"),
+        pytest.param({"Makefile": "a"}, id="directory"),
+        pytest.param({"Makefile": "Makefile/" * 200 + "x"}, id="nested-loop"),
+    ],
+)
+def test_a_link_that_leads_to_no_file_of_the_tree_is_none(make_tree: MakeTree, links: dict[str, str]) -> None:
+    root = make_tree({"a/b": "x"}).root
+    (root.parent / "secret").write_text("secret")
+    for link, target in links.items():
+        (root / link).symlink_to(target)
+    tree = read_tree(root)
+    assert (tree.has("Makefile"), tree.text("Makefile")) == (False, "")
+
+
+def test_a_link_that_is_swapped_after_the_walk_is_not_followed(make_tree: MakeTree) -> None:
+    root = make_tree({"real.mk": "all:\n"}).root
+    (root / "Makefile").symlink_to("real.mk")
+    tree = read_tree(root)
+    (root.parent / "secret").write_text("secret")
+    (root / "real.mk").unlink()
+    (root / "real.mk").symlink_to("../secret")
+    assert tree.text("Makefile") == ""
+
+
 def test_symlinks_are_not_followed(tmp_path: Path, elf: Make) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -291,7 +425,10 @@ def test_depth_and_number_of_entries_are_bounded(tmp_path: Path) -> None:
     assert not cut.files
     for number in range(20):
         (tmp_path / f"f{number}").write_text("x")
-    assert read_tree(tmp_path, Limits(entries=5)).cut > 0
+        (tmp_path / f"l{number}").symlink_to("f1")
+    small = read_tree(tmp_path, Limits(entries=5))
+    assert small.cut > 0
+    assert len(small.files) + len(small.directories) + len(small.links) == 5
 
 
 def test_only_the_directories_asked_for_are_listed(make_tree: MakeTree, tmp_path: Path) -> None:
