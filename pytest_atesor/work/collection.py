@@ -56,14 +56,17 @@ class CaseFailed(Exception):  # noqa: N818 - an outcome, not an error of this pr
 
 
 class BatchDirectory(pytest.Directory):
-    """A directory on the way to the batch: one above the rootdir, the rootdir, or that of the list."""
+    """A directory on the way to the batch: one above the rootdir, the rootdir, or that of the list.
+
+    It has no name, for ``-k`` takes that of a collector for one of each case in it.
+    """
 
     plan: Plan
 
     @classmethod
     def from_plan(cls, parent: pytest.Collector, path: Path, plan: Plan) -> BatchDirectory:
         """Build the node."""
-        node: BatchDirectory = cls.from_parent(parent, path=path)
+        node: BatchDirectory = cls.from_parent(parent, path=path, name="")
         node.plan = plan
         return node
 
@@ -77,16 +80,22 @@ class BatchDirectory(pytest.Directory):
             below = file.parent.relative_to(self.path).parts[0]
             yield BatchDirectory.from_plan(self, self.path / below, self.plan)
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.path.name}>"
+
 
 class BatchFile(pytest.File):
-    """The package list (or manifest) of a plan. Its path need not exist below the rootdir."""
+    """The package list (or manifest) of a plan. Its path need not exist below the rootdir.
+
+    It has no name, as its directories have none.
+    """
 
     plan: Plan
 
     @classmethod
     def from_plan(cls, parent: pytest.Collector, path: Path, plan: Plan) -> BatchFile:
         """Build the node."""
-        node: BatchFile = cls.from_parent(parent, path=path)
+        node: BatchFile = cls.from_parent(parent, path=path, name="")
         node.plan = plan
         return node
 
@@ -94,6 +103,9 @@ class BatchFile(pytest.File):
         """Yield an item for each case, in plan order."""
         for case in self.plan.cases:
             yield CaseItem.from_case(self, case)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.path.name}>"
 
 
 class CaseItem(pytest.Item):

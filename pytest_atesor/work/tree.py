@@ -45,18 +45,23 @@ class TreeHooks:
         return BatchDirectory.from_plan(parent, path, self._plan)
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Order the cases, longest expected first; ``--ff`` and its like come after and win."""
         expected = cast("Mapping[str, float]", self._plan.settings.get("expected_s") or {})
         ranks = {case.case_id: rank for rank, case in enumerate(order_cases(self._plan.cases, expected))}
         last = len(ranks)
         items.sort(key=lambda item: ranks[item.case.case_id] if isinstance(item, CaseItem) else last)
-        if config.pluginmanager.hasplugin("timeout"):
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Give pytest-timeout each case's limit: after the selection, for ``-k`` and ``-m`` see marks."""
+        if session.config.pluginmanager.hasplugin("timeout"):
             retries = self._plan.settings.get("retry_environment")
             attempts = 1 + (retries if isinstance(retries, int) else 1)
-            for item in items:
+            for item in session.items:
                 if isinstance(item, CaseItem):
-                    item.add_marker(pytest.mark.timeout(attempts * (item.case.timeout_s + _TIMEOUT_MARGIN_S)))
+                    limit_s = attempts * (item.case.timeout_s + _TIMEOUT_MARGIN_S)
+                    item.add_marker(pytest.mark.timeout(limit_s), append=False)
 
 
 class ListingHooks:

@@ -37,6 +37,7 @@ SELECTIONS = {
     "shard": (["--atesor-list=three", "--atesor-shard-index=1", "--atesor-shard-total=2"], "hugo"),
     "no sharding": (["--atesor-list=three", "--atesor-shard-total=1"], "zlib gron hugo"),
     "keyword": (["--atesor-list=three", "-k", "zlib or hugo"], "zlib hugo"),
+    "no keyword": (["--atesor-list=three", "-k", "not time and not json and not packages"], "zlib gron hugo"),
     "marks": (["--atesor-list=three", "-m", "go and not slow"], "gron"),
     "group": (["--atesor-list=three", "-m", "base"], "zlib"),
     "deselect": (["--atesor-list=three", "--deselect=packages/three.json::gron"], "zlib hugo"),
@@ -89,6 +90,41 @@ def test_an_empty_selection_is_a_bad_flag(
 ) -> None:
     assert rootdir.is_dir()
     assert run_inside(pytester, capfd, "--collect-only", "--atesor-list=three", "-k", "none").code == 2
+
+
+# What pytest, its plugins and we make of a case; none of it is the user's word for a package.
+NO_WORDS = {
+    "timeout": ["-k", "time"],
+    "list": ["-k", "three"],
+    "suffix": ["-k", "json"],
+    "directory": ["-k", "packages"],
+    "mark": ["-m", "timeout"],
+}
+
+
+@pytest.mark.parametrize("selection", NO_WORDS.values(), ids=NO_WORDS.keys())
+def test_only_what_the_list_says_of_a_package_selects_it(
+    rootdir: Path, pytester: pytest.Pytester, capfd: pytest.CaptureFixture[str], selection: list[str]
+) -> None:
+    assert rootdir.is_dir()
+    result = run_inside(pytester, capfd, "--collect-only", "-q", "--atesor-list=three", *selection)
+    assert result.code == 2
+    assert not [line for line in result.lines if "::" in line]
+
+
+def test_the_tree_shows_where_the_cases_stand(
+    rootdir: Path, pytester: pytest.Pytester, capfd: pytest.CaptureFixture[str]
+) -> None:
+    result = run_inside(pytester, capfd, "--collect-only", "--atesor-list=three")
+    tree = [line.strip() for line in result.lines if line.lstrip().startswith("<")]
+    assert tree == [
+        f"<BatchDirectory {rootdir.name}>",
+        "<BatchDirectory packages>",
+        "<BatchFile three.json>",
+        "<CaseItem zlib>",
+        "<CaseItem gron>",
+        "<CaseItem hugo>",
+    ]
 
 
 def test_plain_pytest_never_starts_a_port(
