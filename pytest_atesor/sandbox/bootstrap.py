@@ -7,7 +7,6 @@ machine's apt is configured for; else mmdebstrap's own default.
 import datetime as dt
 import os
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
@@ -20,6 +19,7 @@ from pytest_atesor.core.plan import Platform
 from pytest_atesor.errors import SetupError
 from pytest_atesor.sandbox import recipe
 from pytest_atesor.sandbox.archive import ImageSettings
+from pytest_atesor.sandbox.building import explaining_disk, run_logged
 from pytest_atesor.sandbox.packing import LayerPacker
 
 __all__ = ["bootstrap_archive", "find_free_memory", "parse_debian_mirror", "read_debian_mirror"]
@@ -28,7 +28,6 @@ _TOOLS: Mapping[str, str] = {"mmdebstrap": "mmdebstrap", "arch-test": "arch-test
 _TARGET_FORMAT = "$(LABEL)|$(COMPONENT)|$(REPO_URI)"
 _STEP = "bootstrap: "
 _STREAM_VARIABLE = "ATESOR_SETUP_STREAM"
-_TERM_WAIT_S = 30.0
 # What is mounted for the new system is seen by nobody else and goes with its processes, however they end.
 # Without root, mmdebstrap does that by itself.
 _OWN_MOUNTS = ("unshare", "--mount", "--propagation", "private")
@@ -64,7 +63,7 @@ def bootstrap_archive(  # noqa: PLR0913 - keyword-only facts of one image
     variant = recipe.image_variant(platform, accelerated=accelerated)
     log = archive.parent / f"{variant}-build.log"
     progress(f"building the {variant} image from {platform} packages, some minutes; log: {log}")
-    with _temporary(archive.parent) as directory:
+    with explaining_disk(archive.parent), _temporary(archive.parent) as directory:
         root, packed = directory / "root.tar", directory / archive.name
         script = recipe.recipe_directory() / "bootstrap.sh"
         suite, components = recipe.BOOTSTRAP_SUITES[platform], recipe.BOOTSTRAP_COMPONENTS[platform]
@@ -79,7 +78,7 @@ def bootstrap_archive(  # noqa: PLR0913 - keyword-only facts of one image
             argv = [*_plan_mounts(scratch), *argv]
         with LayerPacker(root, directory / "layer.zst") as packer:
             streams = environ.get(_STREAM_VARIABLE) == "1"
-            _run_logged(argv, log, scratch=scratch, progress=progress, streams=streams)
+            _run(argv, log, scratch=scratch, progress=progress, streams=streams)
             versions = Path(f"{root}.versions").read_text(encoding="utf-8")
             created = int(time.time())
             settings = ImageSettings(
@@ -168,47 +167,20 @@ def _temporary(parent: Path) -> Iterator[Path]:
         yield Path(directory)
 
 
-def _run_logged(
+def _run(
     argv: list[str], log: Path, *, scratch: Path, progress: Callable[[str], None], streams: bool
 ) -> None:
-    """Run the bootstrap in its own session, output to ``log``, its step lines to ``progress``.
+    """Run the bootstrap, output to ``log``, its step lines to ``progress``, every line if it ``streams``."""
+    last = ""
 
-    When it ``streams``, every line goes there, without control characters and credentials.
-    """
-    last = b""
-    with (
-        log.open("wb", buffering=0) as written,
-        subprocess.Popen(
-            argv,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, "TMPDIR": str(scratch), "LC_ALL": "C.UTF-8"},
-            start_new_session=True,
-        ) as process,
-    ):
-        try:
-            for line in process.stdout or ():
-                written.write(line)
-                last = line.strip() or last
-                if line.startswith(_STEP.encode()):
-                    progress(line.decode(errors="replace").removeprefix(_STEP).rstrip())
-                elif streams and (shown := clean_reason(line.decode(errors="replace"))):
-                    progress(shown)
-        except BaseException:
-            _end_session(process)
-            raise
-    if process.returncode != 0:
-        raise SetupError(
-            f"the image could not be bootstrapped ({last.decode(errors='replace')[:200]}); see {log}"
-        )
+    def show(line: str) -> None:
+        nonlocal last
+        last = line.strip() or last
+        if line.startswith(_STEP):
+            progress(line.removeprefix(_STEP).rstrip())
+        elif streams and (shown := clean_reason(line)):
+            progress(shown)
 
-
-def _end_session(process: "subprocess.Popen[bytes]") -> None:
-    """End the bootstrap with all its children; it is given time to take down what it set up."""
-    os.killpg(process.pid, signal.SIGTERM)
-    try:
-        process.wait(timeout=_TERM_WAIT_S)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    environ = {**os.environ, "TMPDIR": str(scratch), "LC_ALL": "C.UTF-8"}
+    if run_logged(argv, log, on_line=show, environ=environ) != 0:
+        raise SetupError(f"the image could not be bootstrapped ({last[:200]}); see {log}")

@@ -23,6 +23,7 @@ from pytest_atesor.core.plan import Platform
 from pytest_atesor.errors import SandboxError, SetupError
 from pytest_atesor.sandbox import recipe
 from pytest_atesor.sandbox.bootstrap import bootstrap_archive
+from pytest_atesor.sandbox.building import explaining_disk
 from pytest_atesor.sandbox.interface import Engine, ImageBuild
 from pytest_atesor.sandbox.proof import Proof, describe_proof, format_proof, read_proof
 from pytest_atesor.sandbox.recipe import image_name, image_variant
@@ -160,7 +161,8 @@ def _provide(job: _Job, *, rebuild: bool, must_prove: bool, prove: Prover) -> No
         if rebuild or not is_current(labels, job.digest, now_s=time.time()):
             if job.needs_proof:
                 _write(job.unproven, "")
-            _renew(job, labels, rebuild=rebuild)
+            with explaining_disk(job.directory):
+                _renew(job, labels, rebuild=rebuild)
             with suppress(SandboxError):  # an old image in the way of nothing is no reason to stop
                 engine.prune_images(recipe.LABEL_RECIPE)
         if _is_open(job, must_prove):

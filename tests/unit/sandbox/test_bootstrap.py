@@ -252,6 +252,31 @@ def test_a_bootstrap_that_fails_leaves_its_log_and_nothing_else(programs: Path, 
     assert "riscv64" not in (images / "debian-build.log").read_text()
 
 
+def test_a_disk_that_fills_is_told_with_its_directory(programs: Path, tmp_path: Path) -> None:
+    assert programs.is_dir()
+    images = tmp_path / "images"
+    images.mkdir()
+    (images / "debian-build.log").symlink_to("/dev/full")
+    with pytest.raises(
+        SetupError,
+        match=rf"^no image can be made below {images} \(.*No space left.*\); free some space there, "
+        "or set ATESOR_STATE_DIR$",
+    ):
+        bootstrap_archive(
+            Platform.DEBIAN, images / "x.tar.zst", tag="t", digest="d", progress=lambda _line: None
+        )
+    assert [file.name for file in images.iterdir()] == ["debian-build.log"]
+
+
+def test_a_state_directory_that_is_in_the_way_is_told(programs: Path, tmp_path: Path) -> None:
+    assert programs.is_dir()
+    (tmp_path / "images").write_text("")
+    with pytest.raises(SetupError, match=r"\(.*Not a directory.*\); mend that, or set ATESOR_STATE_DIR$"):
+        bootstrap_archive(
+            Platform.DEBIAN, tmp_path / "images/x.tar.zst", tag="t", digest="d", progress=lambda _line: None
+        )
+
+
 def test_missing_programs_are_named_as_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if host_architecture() is None:
         pytest.skip("no native tools exist for this kind of machine")

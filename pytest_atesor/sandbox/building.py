@@ -1,0 +1,96 @@
+"""Programs that make images: what they say goes to a log and line by line to who wants it,."""
+
+import errno
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from pytest_atesor.errors import SetupError
+
+__all__ = ["explaining_disk", "run_logged"]
+
+_TERM_WAIT_S: Final = 30.0
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+def run_logged(
+    argv: Sequence[str],
+    log: Path,
+    *,
+    on_line: Callable[[str], None],
+    environ: Mapping[str, str] | None = None,
+    timeout_s: float | None = None,
+) -> int:
+    """Run a program in a session of its own and return its exit code; its output is all of ``log``.
+
+    ``on_line`` gets each line of it as it comes. Raises TimeoutError when ``timeout_s`` seconds were not
+    enough, OSError when the program cannot be started or the log not be written. Whatever is raised, nothing
+    of the program goes on.
+    """
+    late = threading.Event()
+    with (
+        log.open("wb", buffering=0) as written,
+        subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=environ,
+            start_new_session=True,
+        ) as process,
+        _alarm(timeout_s, lambda: (late.set(), _end_session(process))),
+    ):
+        try:
+            for line in process.stdout or ():
+                written.write(line)
+                on_line(line.decode(errors="replace"))
+            process.wait()
+        except BaseException:
+            _end_session(process)
+            raise
+    if late.is_set():
+        raise TimeoutError(errno.ETIMEDOUT, f"it did not end within {timeout_s:.0f} s")
+    return process.returncode
+
+
+@contextmanager
+def explaining_disk(directory: Path) -> Iterator[None]:
+    """Turn what the system has against files below ``directory`` into the SetupError that says so."""
+    try:
+        yield
+    except BrokenPipeError:  # whoever was shown something has gone
+        raise
+    except OSError as error:
+        advice = "free some space there" if error.errno in _FULL else "mend that"
+        raise SetupError(
+            f"no image can be made below {directory} ({error}); {advice}, or set ATESOR_STATE_DIR"
+        ) from error
+
+
+@contextmanager
+def _alarm(after_s: float | None, ring: Callable[[], object]) -> Iterator[None]:
+    if after_s is None:
+        yield
+        return
+    timer = threading.Timer(after_s, ring)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _end_session(process: "subprocess.Popen[bytes]") -> None:
+    """End the program with all its children; it is given time to take down what it set up."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=_TERM_WAIT_S)
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
