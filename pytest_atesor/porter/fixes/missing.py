@@ -504,6 +504,25 @@ RULES: tuple[Rule, ...] = (
         builders=("meson",),
     ),
     Rule(
+        name="missing-library-of-last-check",
+        pattern=r"^[Cc]hecking [^\n]{0,60}-l(?P<name>[\w.+-]+)\)? ?\.\.\. ?(?:no|NO|not found)\n+(?:configure|Configure|Configuration)[^\n]{0,20} failed",
+        fix=Install(kind=NeedKind.LIBRARY),
+        sample="checking for NCURSES_LIBS (pkg-config)... no\nchecking for NCURSES_LIBS (-lcurses)... no\nconfigure failed.\n",
+        expected="curses",
+        builders=("configure",),
+    ),
+    Rule(
+        name="missing-of-last-check",
+        pattern=(
+            r"^[Cc]hecking (?:for )?(?:the )?(?P<name>[A-Za-z][^\n]{1,60}?) ?\.\.\. ?(?:no|NO|not found)\n+"
+            r"(?:configure|Configure|Configuration)[^\n]{0,20} failed"
+        ),
+        fix=Install(kind=NeedKind.WORDS),
+        sample="checking for program pkg-config... /usr/bin/pkg-config\nchecking for libcue... no\nconfigure failed.\n",
+        expected="libcue",
+        builders=("configure",),
+    ),
+    Rule(
         name="missing-in-plain-words",
         pattern=(
             r"^(?:Cannot|Can't|Could not|Unable to) (?:find|locate) (?:the )?(?P<name>lib[\w.+-]+)"
