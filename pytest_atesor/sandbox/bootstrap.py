@@ -14,12 +14,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from pytest_atesor.core.child_outcome import clean_reason
 from pytest_atesor.core.plan import Platform
 from pytest_atesor.errors import SetupError
 from pytest_atesor.sandbox import recipe
 from pytest_atesor.sandbox.archive import ImageSettings
-from pytest_atesor.sandbox.building import explaining_disk, run_logged
+from pytest_atesor.sandbox.building import explaining_disk, run_logged, show_lines
 from pytest_atesor.sandbox.packing import LayerPacker
 
 __all__ = ["bootstrap_archive", "find_free_memory", "parse_debian_mirror", "read_debian_mirror"]
@@ -27,7 +26,6 @@ __all__ = ["bootstrap_archive", "find_free_memory", "parse_debian_mirror", "read
 _TOOLS: Mapping[str, str] = {"mmdebstrap": "mmdebstrap", "arch-test": "arch-test", "zstd": "zstd"}
 _TARGET_FORMAT = "$(LABEL)|$(COMPONENT)|$(REPO_URI)"
 _STEP = "bootstrap: "
-_STREAM_VARIABLE = "ATESOR_SETUP_STREAM"
 # What is mounted for the new system is seen by nobody else and goes with its processes, however they end.
 # Without root, mmdebstrap does that by itself.
 _OWN_MOUNTS = ("unshare", "--mount", "--propagation", "private")
@@ -77,8 +75,7 @@ def bootstrap_archive(  # noqa: PLR0913 - keyword-only facts of one image
             scratch.mkdir()
             argv = [*_plan_mounts(scratch), *argv]
         with LayerPacker(root, directory / "layer.zst") as packer:
-            streams = environ.get(_STREAM_VARIABLE) == "1"
-            _run(argv, log, scratch=scratch, progress=progress, streams=streams)
+            _run(argv, log, scratch=scratch, progress=progress, show=show_lines(progress, environ))
             versions = Path(f"{root}.versions").read_text(encoding="utf-8")
             created = int(time.time())
             settings = ImageSettings(
@@ -168,19 +165,24 @@ def _temporary(parent: Path) -> Iterator[Path]:
 
 
 def _run(
-    argv: list[str], log: Path, *, scratch: Path, progress: Callable[[str], None], streams: bool
+    argv: list[str],
+    log: Path,
+    *,
+    scratch: Path,
+    progress: Callable[[str], None],
+    show: Callable[[str], None],
 ) -> None:
-    """Run the bootstrap, output to ``log``, its step lines to ``progress``, every line if it ``streams``."""
+    """Run the bootstrap, output to ``log``, its step lines to ``progress``, the others to ``show``."""
     last = ""
 
-    def show(line: str) -> None:
+    def pass_on(line: str) -> None:
         nonlocal last
         last = line.strip() or last
         if line.startswith(_STEP):
             progress(line.removeprefix(_STEP).rstrip())
-        elif streams and (shown := clean_reason(line)):
-            progress(shown)
+        else:
+            show(line)
 
     environ = {**os.environ, "TMPDIR": str(scratch), "LC_ALL": "C.UTF-8"}
-    if run_logged(argv, log, on_line=show, environ=environ) != 0:
+    if run_logged(argv, log, on_line=pass_on, environ=environ) != 0:
         raise SetupError(f"the image could not be bootstrapped ({last[:200]}); see {log}")

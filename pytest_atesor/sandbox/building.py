@@ -10,9 +10,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from pytest_atesor.core.child_outcome import clean_reason
 from pytest_atesor.errors import SetupError
 
-__all__ = ["explaining_disk", "run_logged"]
+__all__ = ["STREAM_VARIABLE", "explaining_disk", "run_logged", "show_lines"]
+
+STREAM_VARIABLE: Final = "ATESOR_SETUP_STREAM"
+"""Its value 1 asks for all that is said while an image is made."""
+
 
 _TERM_WAIT_S: Final = 30.0
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -33,6 +38,11 @@ def run_logged(
     of the program goes on.
     """
     late = threading.Event()
+
+    def end_late() -> None:
+        late.set()
+        _end_session(process)
+
     with (
         log.open("wb", buffering=0) as written,
         subprocess.Popen(
@@ -43,7 +53,7 @@ def run_logged(
             env=environ,
             start_new_session=True,
         ) as process,
-        _alarm(timeout_s, lambda: (late.set(), _end_session(process))),
+        _alarm(timeout_s, end_late),
     ):
         try:
             for line in process.stdout or ():
@@ -56,6 +66,16 @@ def run_logged(
     if late.is_set():
         raise TimeoutError(errno.ETIMEDOUT, f"it did not end within {timeout_s:.0f} s")
     return process.returncode
+
+
+def show_lines(progress: Callable[[str], None], environ: Mapping[str, str]) -> Callable[[str], None]:
+    """Return what passes lines on to ``progress``, clean, where ``environ`` asks for them."""
+
+    def show(line: str) -> None:
+        if shown := clean_reason(line):
+            progress(shown)
+
+    return show if environ.get(STREAM_VARIABLE) == "1" else lambda _line: None
 
 
 @contextmanager
@@ -73,7 +93,7 @@ def explaining_disk(directory: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _alarm(after_s: float | None, ring: Callable[[], object]) -> Iterator[None]:
+def _alarm(after_s: float | None, ring: Callable[[], None]) -> Iterator[None]:
     if after_s is None:
         yield
         return

@@ -23,7 +23,7 @@ from pytest_atesor.core.plan import Platform
 from pytest_atesor.errors import SandboxError, SetupError
 from pytest_atesor.sandbox import recipe
 from pytest_atesor.sandbox.bootstrap import bootstrap_archive
-from pytest_atesor.sandbox.building import explaining_disk
+from pytest_atesor.sandbox.building import explaining_disk, show_lines
 from pytest_atesor.sandbox.interface import Engine, ImageBuild
 from pytest_atesor.sandbox.proof import Proof, describe_proof, format_proof, read_proof
 from pytest_atesor.sandbox.recipe import image_name, image_variant
@@ -359,7 +359,6 @@ def _build_from_registry(job: _Job) -> bool:
         )
     log = job.directory / f"{job.variant}-build.log"
     job.progress(f"building the {job.variant} image from {base}; log: {log}")
-    log.unlink(missing_ok=True)
     host = recipe.host_architecture()
     is_mixed = can_bootstrap and job.accelerated and host is not None
     arguments = {"BASE": base, "HOST_PLATFORM": f"linux/{host}"} if is_mixed else {"BASE": base}
@@ -374,6 +373,7 @@ def _build_from_registry(job: _Job) -> bool:
                 labels={recipe.LABEL_RECIPE: recipe.UNFINISHED},
                 log=log,
                 timeout_s=_BUILD_S,
+                on_line=show_lines(job.progress, job.environ),
             )
         )
         versions = job.engine.read_file(job.tag, recipe.VERSIONS_FILE)

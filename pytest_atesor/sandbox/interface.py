@@ -4,7 +4,7 @@ A failed command is a value (:class:`Completed`); a failed sandbox is an excepti
 (:class:`~pytest_atesor.errors.SandboxError`). Nothing here starts a process.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -72,12 +72,17 @@ class ExecSpec:
     stall_s: float | None = None
 
 
+def _ignore(_line: str) -> None:
+    """Show nobody."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageBuild:
     """An image to build: the tag it gets, its build file and context, variables and labels.
 
     ``host_platform`` is the second platform that its stages need ("linux/amd64"), None for only one. The
-    output goes to ``log``; after ``timeout_s`` seconds the build is given up.
+    output goes to ``log``, and line by line, where that can be had as it comes, to ``on_line``; after
+    ``timeout_s`` seconds the build is given up.
     """
 
     tag: str
@@ -88,6 +93,7 @@ class ImageBuild:
     labels: Mapping[str, str]
     log: Path
     timeout_s: float
+    on_line: Callable[[str], None] = _ignore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,7 +43,7 @@ def builder(request: pytest.FixtureRequest) -> Iterator[Builder]:
     subprocess.run([request.param, "rmi", "--force", TAG], capture_output=True, check=False)
 
 
-def build(builder: Builder, place: Path) -> None:
+def build(builder: Builder, place: Path, on_line: Callable[[str], None] = print) -> None:
     (place / "Containerfile").write_text("ARG BASE\nFROM ${BASE}\nENV BUILT=yes\n")
     plan = ImageBuild(
         tag=TAG,
@@ -54,6 +54,7 @@ def build(builder: Builder, place: Path) -> None:
         labels={LABEL_RECIPE: UNFINISHED, MARK: ""},
         log=place / "build.log",
         timeout_s=600,
+        on_line=on_line,
     )
     builder.engine.build_image(plan)
 
@@ -75,6 +76,19 @@ def test_what_an_image_says_of_itself_becomes_its_labels(builder: Builder, tmp_p
     )
     assert engine.image_id(TAG) != unfinished
     assert engine.read_file(TAG, VERSIONS_FILE) == versions
+
+
+def test_a_build_is_logged_and_shown_line_by_line(builder: Builder, tmp_path: Path) -> None:
+    lines: list[str] = []
+    build(builder, tmp_path, lines.append)
+    assert any("ENV BUILT" in line for line in lines)
+    assert (tmp_path / "build.log").read_bytes().decode() == "".join(lines)
+
+
+def test_a_build_that_fails_names_its_log(builder: Builder, tmp_path: Path) -> None:
+    with pytest.raises(SandboxError, match=rf"build ended with exit code \d+; see {tmp_path}/build.log"):
+        build(builder._replace(image="localhost/nonesuch:x"), tmp_path)
+    assert "FROM" in (tmp_path / "build.log").read_text()
 
 
 def test_a_file_that_an_image_lacks_is_an_error(builder: Builder) -> None:

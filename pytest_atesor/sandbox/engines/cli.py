@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from pytest_atesor.errors import SandboxError, SetupError
+from pytest_atesor.sandbox.building import run_logged
 from pytest_atesor.sandbox.engines.clients import end_leftovers, ending_stopped_clients
 from pytest_atesor.sandbox.engines.oci import CAPABILITIES, INIT
 from pytest_atesor.sandbox.interface import (
@@ -109,19 +110,13 @@ class CliEngine(ABC):
             argv += ["--build-arg", f"{key}={value}"]
         for key, value in build.labels.items():
             argv += ["--label", f"{key}={value}"]
-        with build.log.open("ab") as log:
-            try:
-                ended = subprocess.run(  # noqa: PLW1510 - the exit code is looked at below
-                    [*argv, str(build.context)],
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    timeout=build.timeout_s,
-                )
-            except (OSError, subprocess.TimeoutExpired) as error:
-                raise SandboxError(f"{self.name} build failed ({error}); see {build.log}") from error
-        if ended.returncode != 0:
-            raise SandboxError(f"{self.name} build ended with exit code {ended.returncode}; see {build.log}")
+        argv.append(str(build.context))
+        try:
+            code = run_logged(argv, build.log, on_line=build.on_line, timeout_s=build.timeout_s)
+        except OSError as error:
+            raise SandboxError(f"{self.name} build failed ({error}); see {build.log}") from error
+        if code != 0:
+            raise SandboxError(f"{self.name} build ended with exit code {code}; see {build.log}")
 
     def read_file(self, image: str, path: str) -> str:
         """Return the text of a file in a local image, which a program of the image reads."""

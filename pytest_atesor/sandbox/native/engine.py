@@ -125,6 +125,8 @@ class NativeEngine(CliEngine):
             )
         with build.log.open("ab") as log:
             log.write(done.stdout)
+        for line in _text(done.stdout).splitlines(keepends=True):
+            build.on_line(line)
         if done.returncode != 0:
             raise SandboxError(f"native: podman build ended with {done.returncode}; see {build.log}")
 

@@ -53,6 +53,7 @@ class FakeEngine:
 
     def build_image(self, build: ImageBuild) -> None:
         self.calls.append(f"build {build.tag}")
+        build.on_line("STEP 1: \x1b[31mFROM base\n")
         if self.broken_build:
             raise SandboxError("fake build ended with exit code 1")
         self.images[build.tag] = dict(build.labels)

@@ -152,6 +152,19 @@ def test_an_image_whose_versions_were_not_read_is_not_current(tmp_path: Path) ->
     assert describe_image(engine, Platform.ALPINE, state=tmp_path).startswith(f"{ALPINE} is out of date")
 
 
+@pytest.mark.parametrize(("wish", "shown"), [("1", True), ("0", False), ("", False)])
+def test_a_build_from_a_registry_is_shown_live_when_asked(tmp_path: Path, wish: str, *, shown: bool) -> None:
+    lines: list[str] = []
+    ensure_image(
+        FakeEngine(offered=True),
+        Platform.ALPINE,
+        state=tmp_path,
+        progress=lines.append,
+        environ={"ATESOR_SETUP_STREAM": wish},
+    )
+    assert ("STEP 1: FROM base" in lines) is shown
+
+
 def test_alpine_without_a_registry_is_a_clear_error(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match=r"no registry offers alpine:3.22 to fake.*--atesor-platform debian"):
         ensure_image(FakeEngine(), Platform.ALPINE, state=tmp_path, progress=lambda _line: None)
