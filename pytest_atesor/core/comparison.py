@@ -71,7 +71,8 @@ def compare_batches(before: Ledger, after: Ledger) -> Comparison:
     """Return what changed from one batch to another.
 
     Without a verdict in either (it never ran, was interrupted, or its environment failed) a case is unknown.
-    Slower and faster need a third and five seconds more than noise.
+    A verdict stands until a new attempt begins. Slower and faster need a third and five seconds more than
+    noise.
     """
     old, new = _by_label(before), _by_label(after)
     return Comparison(
@@ -125,7 +126,7 @@ def _judge_pace(before_s: float | None, after_s: float | None) -> Change:
 
 def _has_verdict(outcome: Outcome) -> bool:
     return (
-        outcome.state == "ended"
+        outcome.record is not None
         and outcome.status not in {None, Status.SKIPPED}
         and outcome.cause not in {Cause.ENVIRONMENT, Cause.INTERRUPTED}
     )

@@ -69,10 +69,19 @@ class Ended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skipped:
-    """The case was selected and will not start; ``cause`` is None when that is as it should be."""
+    """The case was selected and will not start; ``cause`` is None when that is as it should be.
+
+    ``earlier`` is what it had ended as before, if anything.
+    """
 
     reason: str
     cause: Cause | None
+    earlier: AttemptRecord | None = None
+
+    @property
+    def standing(self) -> AttemptRecord | None:
+        """What still counts as the case's outcome: the earlier one, when it was only kept from a new one."""
+        return None if self.cause is None else self.earlier
 
 
 CaseState = NotStarted | Running | Ended | Skipped
@@ -241,9 +250,10 @@ class Ledger:
 
     def _skip(self, event: CasesSkipped) -> None:
         for case_id in event.case_ids:
-            self._history(case_id)
+            history = self._history(case_id)
+            latest = next(reversed(history.values())).record if history else None
             self._selected[case_id] = None
-            self._skips[case_id] = Skipped(reason=event.reason, cause=event.cause)
+            self._skips[case_id] = Skipped(reason=event.reason, cause=event.cause, earlier=latest)
 
     def _start(self, event: AttemptStarted) -> None:
         history = self._history(event.case_id)
@@ -319,13 +329,18 @@ def fold_events(plan: Plan, events: Iterable[Event]) -> Ledger:
 def count_states(states: Iterable[CaseState]) -> Counts:
     """Return the counts of these states.
 
-    A case selected again and not started counts as what it had ended as.
+    A case selected again and not started, whether it waits or was skipped for a cause, counts as what it had
+    ended as.
     """
     statuses: Counter[Status] = Counter()
     environment = unfinished = 0
     for state in states:
         match state:
-            case Ended(record=record) | NotStarted(earlier=AttemptRecord() as record):
+            case (
+                Ended(record=record)
+                | NotStarted(earlier=AttemptRecord() as record)
+                | Skipped(standing=AttemptRecord() as record)
+            ):
                 statuses[record.status] += 1
                 environment += record.status is Status.FAIL and record.cause is Cause.ENVIRONMENT
             case Skipped():

@@ -122,7 +122,11 @@ def _is_incomplete(ledger: Ledger, case_id: str, *, retry_failed: bool) -> bool:
 
 def _has_failed(ledger: Ledger, case_id: str) -> bool:
     match ledger.state(case_id):
-        case Ended(record=record) | NotStarted(earlier=AttemptRecord() as record):
+        case (
+            Ended(record=record)
+            | NotStarted(earlier=AttemptRecord() as record)
+            | Skipped(standing=AttemptRecord() as record)
+        ):
             return record.status is not Status.PASS
         case _:
             return False

@@ -25,7 +25,7 @@ class Outcome:
     """A case's state in the flat form of the views.
 
     ``state`` is "not_started", "running", "ended" or "skipped"; ``record`` is the latest attempt's, if it
-    ended.
+    ended. A case that was to run again and did not keeps status and record of before.
     """
 
     state: str
@@ -55,6 +55,8 @@ def describe_outcome(state: CaseState) -> Outcome:
             return _flat("running", attempt_id=attempt_id)
         case Ended(record=record):
             return _of_record("ended", record)
+        case Skipped(standing=AttemptRecord() as record):
+            return _of_record("skipped", record)
         case Skipped(reason=reason, cause=cause):
             return _flat("skipped", status=Status.SKIPPED, cause=cause, reason=reason)
         case _:

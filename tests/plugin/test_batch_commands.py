@@ -118,6 +118,22 @@ def test_retry_failed_and_rerun_make_new_attempts_and_keep_the_old(lab: Lab, bun
     assert len(history["sessions"]) == 5
 
 
+def test_a_rerun_that_stops_leaves_the_outcomes_that_it_did_not_reach(lab: Lab) -> None:
+    lab.write_manifest({"bad": "false", "good": "true", "worse": "false"})
+    assert lab.run("m.yaml", "--atesor-batch-id=b", "-n0").code == 4
+    bundle = lab.root / "runs" / "batches" / "b"
+    run = lab.batch("rerun", "runs/batches/b", "--all", "--", "-n0", "-x")
+    assert run.code == 4, run.out + run.err
+    assert outcomes(bundle) == {"bad": "FAIL", "good": "PASS", "worse": "FAIL"}
+    assert attempts(bundle) == {"bad": ["001", "002"], "good": ["001"], "worse": ["001"]}
+    counts = json.loads((bundle / "batch_results.json").read_text())["counts"]
+    assert (counts["PASS"], counts["FAIL"], counts["SKIPPED"]) == (1, 2, 0)
+    assert "3 cases: 1 PASS, 0 UNVERIFIED, 2 FAIL, 0 TIMEOUT, 0 SKIPPED" in run.out.splitlines()
+
+    assert lab.batch("rerun", "runs/batches/b", "--failed", "--", "-n0").code == 4
+    assert attempts(bundle) == {"bad": ["001", "002", "003"], "good": ["001"], "worse": ["001", "002"]}
+
+
 def test_a_killed_batch_goes_on_where_it_was(lab: Lab) -> None:
     wait = f"echo begun > {lab.root}/events; exec sleep 3000"
     lab.write_manifest({"done": "true", "cut": wait, "waiting": "true"})

@@ -1,9 +1,11 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+import pytest
+
 from pytest_atesor.core.attempt import AttemptRecord
 from pytest_atesor.core.comparison import Change, compare_batches
-from pytest_atesor.core.events import AttemptEnded
+from pytest_atesor.core.events import AttemptEnded, CasesSelected, CasesSkipped
 from pytest_atesor.core.ledger import Ledger, fold_events
 from pytest_atesor.core.outcome import Cause, Status
 from pytest_atesor.core.plan import Plan
@@ -55,6 +57,20 @@ def test_each_kind_of_change_is_told(make_plan: PlanFactory, make_record: Record
     assert [row.label for row in comparison.regressions] == ["broke"]
     assert format_names(comparison) == "broke\n"
     assert "  broke  PASS -> FAIL: no such header" in format_comparison(comparison).splitlines()
+
+
+@pytest.mark.parametrize("cause", [Cause.INTERRUPTED, None], ids=["stopped", "killed"])
+def test_a_rerun_that_never_reached_a_case_leaves_its_verdict(
+    make_plan: PlanFactory, make_record: RecordFactory, cause: Cause | None
+) -> None:
+    plan = make_plan("a", "b")
+    before = fold(plan, make_record("a"), make_record("b"))
+    after = fold(plan, make_record("a"), make_record("b", Status.FAIL, Cause.BUILD))
+    after.apply(CasesSelected(at=AT, case_ids=("a", "b")))
+    if cause is not None:
+        after.apply(CasesSkipped(at=AT, case_ids=("a", "b"), reason="stopped", cause=cause))
+    changes = [(row.change, row.after) for row in compare_batches(before, after).rows]
+    assert changes == [(Change.SAME, "PASS"), (Change.NEWLY_FAILING, "FAIL")]
 
 
 def test_a_build_with_network_is_not_compared_with_one_without(

@@ -125,6 +125,28 @@ def test_a_case_selected_again_remembers_what_it_had_ended_as(
     assert count_states([ledger.state("zlib")]).by_status[Status.FAIL] == 1
 
 
+def test_a_rerun_that_stops_before_a_case_leaves_its_outcome(
+    make_plan: PlanFactory, make_record: RecordFactory
+) -> None:
+    record = make_record("zlib", Status.FAIL, Cause.ENVIRONMENT)
+    ledger = fold_events(
+        make_plan("zlib", "gron"), [start("zlib"), end(record), select("zlib", "gron"), skip("zlib", "gron")]
+    )
+    assert ledger.state("zlib") == Skipped(reason="stopped", cause=Cause.INTERRUPTED, earlier=record)
+    counts = count_states(ledger.states().values())
+    assert (counts.by_status[Status.FAIL], counts.by_status[Status.SKIPPED]) == (1, 1)
+    assert (counts.environment, counts.ran) == (1, 1)
+    assert ledger.tally().not_started == 2
+
+
+def test_a_skip_as_it_should_be_is_the_outcome_of_now(
+    make_plan: PlanFactory, make_record: RecordFactory
+) -> None:
+    events = [start("zlib"), end(make_record("zlib")), select("zlib"), skip("zlib", cause=None)]
+    counts = count_states([fold_events(make_plan("zlib"), events).state("zlib")])
+    assert (counts.by_status[Status.PASS], counts.by_status[Status.SKIPPED]) == (0, 1)
+
+
 def test_the_tally_tells_done_interrupted_and_not_started(
     make_plan: PlanFactory, make_record: RecordFactory
 ) -> None:

@@ -131,6 +131,15 @@ def test_resume_goes_on_with_a_rerun_that_was_cut(ledger: Ledger) -> None:
     assert "passed" in decide_resume(ledger)
 
 
+def test_a_rerun_that_was_stopped_forgets_no_failure(ledger: Ledger) -> None:
+    recover(ledger, {})
+    again = ("passed", "failed", "died")
+    ledger.apply(CasesSelected(at=LATER, case_ids=again))
+    ledger.apply(CasesSkipped(at=LATER, case_ids=again, reason="stopped", cause=Cause.INTERRUPTED))
+    assert decide_rerun(ledger, failed=True) == ("failed", "died", "cut")
+    assert decide_resume(ledger) == ("passed", "failed", "died", "cut", "skipped", "waiting")
+
+
 def test_rerun_selects_in_plan_order(ledger: Ledger) -> None:
     recover(ledger, {})
     assert decide_rerun(ledger, failed=True) == ("failed", "died", "cut")

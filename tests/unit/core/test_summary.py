@@ -45,6 +45,9 @@ def test_every_state_has_a_flat_form(make_record: RecordFactory) -> None:
         Running(attempt_id="002", slot="w1", started_at=""),
         Ended(record),
         Skipped(reason="stopped", cause=None),
+        Skipped(reason="stopped", cause=Cause.INTERRUPTED),
+        Skipped(reason="not today", cause=None, earlier=record),
+        Skipped(reason="stopped", cause=Cause.INTERRUPTED, earlier=record),
     ]
     flat = [
         (found.state, found.status, found.cause, found.reason, found.attempt_id)
@@ -56,4 +59,7 @@ def test_every_state_has_a_flat_form(make_record: RecordFactory) -> None:
         ("running", None, None, "", "002"),
         ("ended", Status.FAIL, Cause.BUILD, "error", "001"),
         ("skipped", Status.SKIPPED, None, "stopped", None),
+        ("skipped", Status.SKIPPED, Cause.INTERRUPTED, "stopped", None),
+        ("skipped", Status.SKIPPED, None, "not today", None),
+        ("skipped", Status.FAIL, Cause.BUILD, "error", "001"),
     ]
