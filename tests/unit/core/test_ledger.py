@@ -142,7 +142,7 @@ def test_a_rerun_that_stops_before_a_case_leaves_its_outcome(
 def test_a_skip_as_it_should_be_is_the_outcome_of_now(
     make_plan: PlanFactory, make_record: RecordFactory
 ) -> None:
-    events = [start("zlib"), end(make_record("zlib")), select("zlib"), skip("zlib", cause=None)]
+    events: list[Event] = [start("zlib"), end(make_record("zlib")), select("zlib"), skip("zlib", cause=None)]
     counts = count_states([fold_events(make_plan("zlib"), events).state("zlib")])
     assert (counts.by_status[Status.PASS], counts.by_status[Status.SKIPPED]) == (0, 1)
 
