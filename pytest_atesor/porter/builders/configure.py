@@ -67,6 +67,8 @@ class ConfigureBuilder(Builder):
                     continue
                 # One that names its own directory wants to be called from the one above, as nginx's does.
                 above = bool(place) and f"{place}/" in text
+                if above and tree.has(f"{prefix}Makefile"):
+                    break  # the Makefile beside it calls it, as Info-ZIP's does
                 yield Candidate(
                     builder=self.name,
                     directory="" if above else place,

@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterable
 
 from pytest_atesor.porter.builders.interface import STAGE, BuildOptions, Step, Suite
+from pytest_atesor.porter.directories import list_places
 from pytest_atesor.porter.tree import Tree
 
 __all__ = [
@@ -24,23 +25,6 @@ BSD_MAKE = "bsd-make"
 _INSTALL_SECONDS = 300
 """How long an optional installation into the staging directory may take."""
 
-_SUBDIRECTORIES = (
-    "src",
-    "source",
-    "Source",
-    "build",
-    "unix",
-    "linux",
-    "posix",
-    "c",
-    "C",
-    "cpp",
-    "c++",
-    "lib",
-    "code",
-    "core",
-)
-
 
 def words(values: Iterable[str]) -> str:
     """Quote words for the shell and join them, with a leading blank when there are any."""
@@ -58,23 +42,8 @@ def depth_penalty(directory: str) -> int:
 
 
 def places(tree: Tree, extra: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return where build files are looked for: the root, the usual directories, then any one level down."""
-    usual = [name for name in (*_SUBDIRECTORIES, *extra) if name in tree.directories]
-    rest = sorted(name for name in tree.directories if "/" not in name and not name.startswith((".", "_")))
-    skipped = {
-        "test",
-        "tests",
-        "doc",
-        "docs",
-        "examples",
-        "example",
-        "third_party",
-        "vendor",
-        "deps",
-        "contrib",
-        "external",
-    }
-    return tuple(dict.fromkeys(["", *usual, *(name for name in rest if name.lower() not in skipped)]))
+    """Return where build files are looked for, ``extra`` included: see :func:`.list_places`."""
+    return list_places(tree, extra)
 
 
 def staged_install(command: str) -> Step:
