@@ -16,6 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import psutil
+import pytest
 
 from pytest_atesor.bundle.clock import system_clock
 from pytest_atesor.bundle.files import check_file_writable, check_writable
@@ -52,8 +53,6 @@ from pytest_atesor.work.worker import Orders
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
-
-    import pytest
 
     from pytest_atesor.control.signals import ProcessBook
     from pytest_atesor.core.clock import Clock
@@ -103,7 +102,7 @@ def make_draft(config: pytest.Config, environ: Mapping[str, str]) -> Draft | Non
     check_file_names()
     options = read_options(config, environ)
     file = request.list_file or _find_list(options, config)
-    _refuse_set_up_only(config)
+    _refuse_flags(config)
     if options.target is Target.NATIVE:
         from pytest_atesor.intake.native import spread_over_machines  # noqa: PLC0415 - only for this target
 
@@ -129,7 +128,7 @@ def _draft_again(wish: ReopenOptions, config: pytest.Config, environ: Mapping[st
         raise UsageError(
             f"a bundle that goes on has its own cases, and {config.args[0]!r} is none; drop it, or use -k"
         )
-    _refuse_set_up_only(config)
+    _refuse_flags(config)
     check_file_names()
     plan = read_frozen(wish)
     refuse_options(find_given(config), wish)
@@ -158,9 +157,25 @@ def _make_draft(plan: Plan, options: Options, workers: int, config: pytest.Confi
     return Draft(plan=plan, options=options, workers=workers, sandboxed=sandboxed)
 
 
-def _refuse_set_up_only(config: pytest.Config) -> None:
+def _refuse_flags(config: pytest.Config) -> None:
+    """Raise UsageError for flags of pytest that a batch cannot have, or that its workers would stumble on."""
     if config.getoption("setuponly", None) or config.getoption("setupplan", None):
         raise UsageError("--setup-only and --setup-plan run no case of a batch; use --collect-only")
+    if config.getoption("looponfail", None):
+        raise UsageError("--looponfail never ends, and a batch does; drop it")
+    restarts: str | None = config.getoption("maxworkerrestart", None)
+    if restarts is not None and not restarts.isdecimal():
+        raise UsageError(f"bad number {restarts!r} of --max-worker-restart; use a whole number")
+    _check_expressions(config)
+
+
+def _check_expressions(config: pytest.Config) -> None:
+    """Raise UsageError for a ``-k`` or ``-m`` that pytest cannot read, of which each worker would die."""
+    reader: Any = config.pluginmanager.get_plugin("mark")
+    try:
+        reader.pytest_collection_modifyitems(items=[], config=config)
+    except pytest.UsageError as error:
+        raise UsageError(f"{error}; correct the expression") from None
 
 
 def write_plan(draft: Draft) -> Bundle:

@@ -93,6 +93,14 @@ BAD = {
         "--atesor-platform is for a batch, and 'plain.json' is no package list",
     ),
     "set-up alone": (["--atesor-list=good", "--setup-plan"], 2, "use --collect-only"),
+    "names that pytest cannot read": (
+        ["--atesor-list=good", "-k", "zlib or"],
+        2,
+        "passed to '-k': zlib or: ",
+    ),
+    "marks that pytest cannot read": (["packages/good.json", "-m", "a b"], 2, "passed to '-m': a b: "),
+    "a batch without end": (["--atesor-list=good", "--looponfail"], 2, "--looponfail never ends"),
+    "restarts in words": (["--atesor-list=good", "--max-worker-restart=few"], 2, "bad number 'few'"),
     "remote workers": (["--atesor-list=good", "--dist=load", "--tx=ssh=host"], 2, "--tx ssh=host"),
 }
 
