@@ -33,9 +33,13 @@ from pytest_atesor.sandbox.interface import (
 from pytest_atesor.sandbox.packing import start_unpacking
 from pytest_atesor.sandbox.pump import NOWHERE
 
-__all__ = ["BINARY_PLATFORM", "CliEngine", "last_line"]
+__all__ = ["BINARY_PLATFORM", "UNLABELLED", "CliEngine", "last_line"]
 
 BINARY_PLATFORM = "linux/riscv64"
+
+UNLABELLED = ("--security-opt", "label=disable")
+"""Where SELinux is on: a sandbox may else not touch its workspace, which has the label of a user's files."""
+
 _ABSENT = ("no such", "not known")
 _QUICK_S = 60.0
 _SLOW_S = 900.0

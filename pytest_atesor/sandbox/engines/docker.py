@@ -1,19 +1,29 @@
 """Docker, through its command-line client and a running daemon."""
 
 import json
+import os
 import shutil
 import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from pytest_atesor.core.names import redact_text
 from pytest_atesor.errors import SandboxError, SetupError
-from pytest_atesor.sandbox.engines.cli import BINARY_PLATFORM, CliEngine, last_line
+from pytest_atesor.sandbox.engines.cli import BINARY_PLATFORM, UNLABELLED, CliEngine, last_line
 from pytest_atesor.sandbox.interface import EngineInfo, ImageBuild
 
 __all__ = ["DockerEngine"]
 
 _PATIENCE_S = 20.0
 _FIX = "start the daemon (systemctl start docker, or dockerd) or choose --atesor-engine podman or host"
+
+
+@dataclass(frozen=True, slots=True)
+class _Findings:
+    info: EngineInfo
+    options: tuple[str, ...]
 
 
 class DockerEngine(CliEngine):
@@ -26,7 +36,7 @@ class DockerEngine(CliEngine):
 
     def __init__(self, *, first_s: float = _PATIENCE_S) -> None:
         self._first_s = first_s
-        self._info: EngineInfo | None = None
+        self._findings: _Findings | None = None
 
     def probe(self) -> EngineInfo:
         """Ask the daemon who it is; later only whether it still answers, within 20 seconds.
@@ -35,16 +45,18 @@ class DockerEngine(CliEngine):
         """
         if shutil.which(self.program) is None:
             raise SetupError("docker is not installed; apt-get install docker.io")
-        if self._info is None:
-            self._info = self._find_out()
-            return self._info
+        if self._findings is None:
+            self._findings = self._find_out()
+            return self._findings.info
         try:
             self._call(["version", "--format", "{{.Server.Version}}"], timeout_s=_PATIENCE_S)
         except SandboxError as error:
             raise SetupError(f"the docker daemon does not answer any more ({error}); {_FIX}") from error
-        return self._info
+        return self._findings.info
 
-    def _find_out(self) -> EngineInfo:
+    def _find_out(self) -> "_Findings":
+        if endpoint := os.environ.get("DOCKER_HOST"):
+            _refuse_remote(endpoint, "DOCKER_HOST", "unset DOCKER_HOST")
         try:
             ended = subprocess.run(
                 [self.program, "info", "--format", "{{json .}}"],
@@ -57,22 +69,24 @@ class DockerEngine(CliEngine):
             raise SetupError(
                 f"the docker daemon did not answer within {self._first_s:g} s; {_FIX}"
             ) from error
-        info = _parse_info(ended.stdout)
-        if info is None or not info.get("ServerVersion"):
-            problems = (info or {}).get("ServerErrors") or [last_line(ended.stderr.decode(errors="replace"))]
+        answer = _parse_info(ended.stdout)
+        self._refuse_remote_context((answer or {}).get("ClientInfo") or {})
+        if answer is None or not answer.get("ServerVersion"):
+            problems = (answer or {}).get("ServerErrors") or [
+                last_line(ended.stderr.decode(errors="replace"))
+            ]
             raise SetupError(f"the docker daemon does not answer ({problems[0]}); {_FIX}")
-        storage = Path(info.get("DockerRootDir", "/"))
-        return EngineInfo(
-            name=self.name,
-            version=str(info["ServerVersion"]),
-            rootless=any("rootless" in option for option in info.get("SecurityOptions") or ()),
-            storage=storage if storage.is_dir() else None,
-            unenforced=tuple(
-                word
-                for word, key in (("memory", "MemoryLimit"), ("pids", "PidsLimit"), ("cpu", "CPUShares"))
-                if not info.get(key)
-            ),
-        )
+        return _judge(self.name, answer)
+
+    def _refuse_remote_context(self, client: Mapping[str, Any]) -> None:
+        context = str(client.get("Context") or "default")
+        if context == "default":
+            return
+        try:
+            endpoint = self._call(["context", "inspect", "--format", "{{.Endpoints.docker.Host}}", context])
+        except SandboxError:
+            return  # then nothing else will work, and says so
+        _refuse_remote(endpoint.strip(), f"the context {context}", "docker context use default")
 
     def build_image(self, build: ImageBuild) -> None:
         """Build an image. Raises SandboxError where docker's old builder cannot do it."""
@@ -87,8 +101,48 @@ class DockerEngine(CliEngine):
         super().build_image(build)
 
     def create_options(self) -> list[str]:
-        """Docker warns about a foreign architecture unless it is asked for."""
-        return ["--platform", BINARY_PLATFORM]
+        """Name the architecture, without which docker warns, and let SELinux not hide the workspace."""
+        if self._findings is None:
+            self.probe()
+        return [
+            "--platform",
+            BINARY_PLATFORM,
+            *(self._findings.options if self._findings is not None else ()),
+        ]
+
+
+def _refuse_remote(endpoint: str, origin: str, fix: str) -> None:
+    """Raise SetupError for a daemon that need not be on this machine."""
+    if not endpoint.startswith("unix://"):
+        raise SetupError(
+            f"the docker daemon at {redact_text(endpoint)}, from {origin}, may be on another machine, where "
+            f"sandboxes would not see their workspaces; {fix} or choose --atesor-engine podman or host"
+        )
+
+
+def _judge(name: str, answer: Mapping[str, Any]) -> _Findings:
+    """Return what a daemon's answer means for us. Raises SetupError where it remaps users."""
+    security = " ".join(str(option) for option in answer.get("SecurityOptions") or ())
+    if "name=userns" in security:
+        # --userns=host does not help: the image's files belong to the remapped users all the same
+        raise SetupError(
+            "the docker daemon remaps users (userns-remap), and sandboxes could not write to their "
+            "workspaces; remove userns-remap from its settings (/etc/docker/daemon.json) or choose "
+            "--atesor-engine podman or host"
+        )
+    storage = Path(answer.get("DockerRootDir", "/"))
+    info = EngineInfo(
+        name=name,
+        version=str(answer["ServerVersion"]),
+        rootless="rootless" in security,
+        storage=storage if storage.is_dir() else None,
+        unenforced=tuple(
+            word
+            for word, key in (("memory", "MemoryLimit"), ("pids", "PidsLimit"), ("cpu", "CPUShares"))
+            if not answer.get(key)
+        ),
+    )
+    return _Findings(info, UNLABELLED if "name=selinux" in security else ())
 
 
 def _parse_info(output: bytes) -> dict[str, Any] | None:

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from pytest_atesor.core.names import redact_text
 from pytest_atesor.errors import SandboxError, SetupError
-from pytest_atesor.sandbox.engines.cli import CliEngine
+from pytest_atesor.sandbox.engines.cli import UNLABELLED, CliEngine
 from pytest_atesor.sandbox.interface import LABEL, EngineInfo, SandboxSpec
 
 __all__ = [
@@ -38,6 +39,7 @@ _ROOTLESS_NETWORKS = ("slirp4netns", "pasta")
 class _Findings:
     info: EngineInfo
     options: tuple[str, ...]
+    run_options: tuple[str, ...] = ()
 
 
 class PodmanEngine(CliEngine):
@@ -67,8 +69,9 @@ class PodmanEngine(CliEngine):
         return self._findings.info
 
     def create_options(self) -> list[str]:
-        """Name the architecture, keep the host's proxies out, and stay within this machine's limits."""
-        return ["--arch", "riscv64", "--http-proxy=false", *self._found().options]
+        """Name the architecture, keep proxies out, and stay within this machine's limits and labels."""
+        found = self._found()
+        return ["--arch", "riscv64", "--http-proxy=false", *found.options, *found.run_options]
 
     def refused_limits(self) -> Collection[str]:
         """Return what podman cannot enforce: its runtime ends at a limit that has no control group."""
@@ -123,6 +126,8 @@ class PodmanEngine(CliEngine):
 
 def _find_out(name: str, answer: dict[str, Any]) -> _Findings:
     host = answer["host"]
+    if host.get("serviceIsRemote"):
+        _refuse_remote(os.environ.get("CONTAINER_HOST", ""))
     rootless = bool(host["security"]["rootless"])
     info = EngineInfo(
         name=name,
@@ -150,7 +155,18 @@ def _find_out(name: str, answer: dict[str, Any]) -> _Findings:
     if runtime is not None:
         # a global option of podman, not of run, but accepted by both
         options += ["--runtime", runtime]
-    return _Findings(info, tuple(options))
+    return _Findings(info, tuple(options), UNLABELLED if host["security"].get("selinuxEnabled") else ())
+
+
+def _refuse_remote(endpoint: str) -> None:
+    """Raise SetupError for a service that need not be on this machine."""
+    if not endpoint.startswith("unix://"):
+        where = f"at {redact_text(endpoint)}, from CONTAINER_HOST," if endpoint else "of its connection"
+        raise SetupError(
+            f"the podman service {where} may be on another machine, where sandboxes would not see their "
+            "workspaces; unset CONTAINER_HOST and CONTAINER_CONNECTION, or choose --atesor-engine docker or "
+            "host"
+        )
 
 
 def _can_make_networks() -> bool:

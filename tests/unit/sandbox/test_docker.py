@@ -22,6 +22,7 @@ Install = Callable[..., None]
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     """Return what puts a client first on PATH: what it prints of itself, what it does before it answers."""
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.delenv("DOCKER_HOST", raising=False)
 
     def write(*, info: object = INFO, before_info: str = ":", before_more: str = ":") -> None:
         (tmp_path / "info").write_text(json.dumps(info))
@@ -52,6 +53,69 @@ def test_docker_says_what_it_cannot_enforce(
     assert DockerEngine().probe() == EngineInfo(
         name="docker", version="20.10.24", rootless=False, storage=Path("/"), unenforced=unenforced
     )
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "shown"),
+    [
+        pytest.param("tcp://10.0.0.7:2376", "tcp://10.0.0.7:2376", id="tcp"),
+        pytest.param("ssh://me:secret@build.example.org", "ssh://me:***@build.example.org", id="ssh"),
+        pytest.param("build.example.org:2375", "build.example.org:2375", id="no-scheme"),
+    ],
+)
+def test_a_daemon_that_may_be_elsewhere_is_refused_without_being_asked(
+    install: Install, monkeypatch: pytest.MonkeyPatch, endpoint: str, shown: str
+) -> None:
+    install(before_info=NEVER)
+    monkeypatch.setenv("DOCKER_HOST", endpoint)
+    with pytest.raises(SetupError) as caught:
+        DockerEngine().probe()
+    assert str(caught.value) == (
+        f"the docker daemon at {shown}, from DOCKER_HOST, may be on another machine, where sandboxes would "
+        "not see their workspaces; unset DOCKER_HOST or choose --atesor-engine podman or host"
+    )
+
+
+def test_a_context_may_lead_elsewhere_too(install: Install) -> None:
+    there = INFO | {"ClientInfo": {"Context": "there"}}
+    install(info=there, before_more='[ "$1 $5" = "context there" ] && echo ssh://me@build.example.org')
+    said = r"at ssh://me@build\.example\.org, from the context there,.*; docker context use default or choose"
+    with pytest.raises(SetupError, match=said):
+        DockerEngine().probe()
+    install(info=there, before_more="echo unix:///run/user/1000/docker.sock")
+    assert DockerEngine().probe().name == "docker"
+
+
+@pytest.mark.parametrize(
+    "endpoint", ["unix:///run/user/1000/docker.sock", ""], ids=["another-socket", "empty"]
+)
+def test_a_socket_of_this_machine_is_taken(
+    install: Install, monkeypatch: pytest.MonkeyPatch, endpoint: str
+) -> None:
+    install()
+    monkeypatch.setenv("DOCKER_HOST", endpoint)
+    assert DockerEngine().probe().name == "docker"
+
+
+def test_a_daemon_that_remaps_users_is_refused(install: Install) -> None:
+    install(info=INFO | {"SecurityOptions": ["name=seccomp,profile=default", "name=userns"]})
+    with pytest.raises(SetupError, match=r"remaps users \(userns-remap\).*; remove userns-remap from"):
+        DockerEngine().probe()
+
+
+@pytest.mark.parametrize(
+    ("security", "options"),
+    [
+        pytest.param(None, [], id="none"),
+        pytest.param(["name=apparmor", "name=rootless"], [], id="others"),
+        pytest.param(["name=selinux"], ["--security-opt", "label=disable"], id="selinux"),
+    ],
+)
+def test_selinux_is_told_to_let_sandboxes_touch_their_workspaces(
+    install: Install, security: list[str] | None, options: list[str]
+) -> None:
+    install(info=INFO | {"SecurityOptions": security})
+    assert DockerEngine().create_options() == ["--platform", "linux/riscv64", *options]
 
 
 def test_a_daemon_that_does_not_answer_is_an_error_with_its_fix(install: Install) -> None:

@@ -157,6 +157,45 @@ def test_a_sandbox_is_created_with_the_limits_that_podman_can_enforce(
     assert sum(run.count(limit.split()[0]) for limit in LIMITS) == len(expected)
 
 
+@pytest.mark.parametrize(
+    ("podman_asked", "is_told"),
+    [
+        pytest.param({}, False, id="not-known"),
+        pytest.param({"security": {"rootless": False, "selinuxEnabled": False}}, False, id="off"),
+        pytest.param({"security": {"rootless": False, "selinuxEnabled": True}}, True, id="on"),
+    ],
+    indirect=["podman_asked"],
+)
+def test_selinux_is_told_to_let_sandboxes_touch_their_workspaces(
+    podman_asked: Path, *, is_told: bool
+) -> None:
+    spec = SandboxSpec(name="s", image="i", workspace=Path("/w"), memory_bytes=4096, pids=7, cpu_weight=512)
+    PodmanEngine().create(spec)
+    _, run = podman_asked.read_text().splitlines()
+    assert ("--security-opt label=disable" in run) is is_told
+
+
+@pytest.mark.parametrize("podman_asked", [{"serviceIsRemote": True}], indirect=True, ids=["remote"])
+@pytest.mark.parametrize(
+    ("endpoint", "said"),
+    [
+        pytest.param("ssh://me@there/run/podman.sock", "at ssh://me@there/run/podman.sock, from", id="ssh"),
+        pytest.param("", "of its connection may be on another machine", id="a-connection"),
+        pytest.param("unix:///run/podman/podman.sock", None, id="a-socket-of-this-machine"),
+    ],
+)
+def test_a_service_that_may_be_elsewhere_is_refused(
+    podman_asked: Path, monkeypatch: pytest.MonkeyPatch, endpoint: str, said: str | None
+) -> None:
+    monkeypatch.setenv("CONTAINER_HOST", endpoint)
+    if said is None:
+        assert PodmanEngine().probe().name == "podman"
+    else:
+        with pytest.raises(SetupError, match=rf"the podman service {said}.*; unset CONTAINER_HOST"):
+            PodmanEngine().probe()
+    assert podman_asked.read_text().splitlines() == ["info --format json"]
+
+
 def test_an_engine_found_by_name_is_not_asked(podman_asked: Path) -> None:
     assert find_engine("podman").name == "podman"
     assert not podman_asked.exists()
