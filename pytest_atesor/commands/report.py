@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from pytest_atesor.bundle.writer import BundleReading
 
 __all__ = ["compare", "history", "rebuild_report", "report"]
+
+_OUTPUT_ROOTS: Final = (Path("runs/batches"), Path("runs/sweeps"))
 
 
 @click.command(
@@ -65,30 +68,31 @@ def compare(before: Path, after: Path, *, as_json: bool, page: Path | None, name
 
 
 @click.command(
-    help="""List the bundles below the output root, oldest first, each with its counts.
+    help="""List the bundles of batches and sweeps, oldest first, each with its counts.
 
-    With PACKAGE: that package's outcome and seconds in each. A directory that is no readable bundle is named
-    on standard error. """,
+    With PACKAGE, or the label of another case: its outcome and seconds in each. A directory that is no
+    readable bundle is named on standard error. """,
 )
 @click.argument("package", required=False)
 @click.option(
     "--output-root",
     type=click.Path(path_type=Path),
-    default=Path("runs/batches"),
-    show_default=True,
-    help="Directory of the bundles.",
+    help="Directory of the bundles.  [default: runs/batches and runs/sweeps]",
 )
-def history(package: str | None, output_root: Path) -> int:
+def history(package: str | None, output_root: Path | None) -> int:
     """Print one line per bundle."""
     from pytest_atesor.reports.history import (  # noqa: PLC0415 - only for this command
         format_bundle_line,
         format_package_line,
     )
 
-    if not output_root.is_dir():
-        raise UsageError(f"no directory {output_root}; give the bundles' place with --output-root")
+    wanted = _OUTPUT_ROOTS if output_root is None else (output_root,)
+    roots = [root for root in wanted if root.is_dir()]
+    if not roots:
+        shown = " or ".join(map(str, wanted))
+        raise UsageError(f"no directory {shown}; give the bundles' place with --output-root")
     readings = []
-    for directory in output_root.iterdir():
+    for directory in chain.from_iterable(root.iterdir() for root in roots):
         if not (directory / "batch_plan.json").is_file():
             continue
         try:
@@ -102,10 +106,11 @@ def history(package: str | None, output_root: Path) -> int:
         else format_package_line(reading.ledger, package)
         for reading in readings
     ]
-    shown = [line for line in lines if line]
-    if package is not None and not shown:
-        raise UsageError(f"no bundle below {output_root} has a case {package!r}; check the name")
-    for line in shown:
+    told = [line for line in lines if line]
+    if package is not None and not told:
+        shown = " or ".join(map(str, roots))
+        raise UsageError(f"no bundle below {shown} has a case {package!r}; check the name")
+    for line in told:
         click.echo(line)
     return 0
 

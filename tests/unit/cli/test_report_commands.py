@@ -67,6 +67,23 @@ def test_history_lists_bundles_and_one_package(bundles: Path, capsys: pytest.Cap
     assert [line.split("  ")[2] for line in capsys.readouterr().out.splitlines()] == ["PASS", "FAIL"]
 
 
+def test_history_without_a_place_finds_batches_and_sweeps(
+    bundles: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(bundles)
+    for name, folder in (("smoke-20260102-030405", "batches"), ("smoke-20260102-030405-2", "sweeps")):
+        (bundles / "runs" / folder).mkdir(parents=True)
+        (bundles / name).rename(bundles / "runs" / folder / name)
+        assert main(["history", "zlib"]) == 0
+    assert [line.split("  ")[1:3] for line in capsys.readouterr().out.splitlines()] == [
+        ["smoke-20260102-030405", "PASS"],
+        ["smoke-20260102-030405", "PASS"],
+        ["smoke-20260102-030405-2", "FAIL"],
+    ]
+    assert main(["history", "nosuch"]) == 2
+    assert "no bundle below runs/batches or runs/sweeps has a case 'nosuch'" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
