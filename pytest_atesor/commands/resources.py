@@ -54,6 +54,8 @@ def copy_resources(directory: Path, files: Mapping[str, bytes], *, force: bool) 
     Nothing is written when any is in the way. Raises BadInputError with all conflicts. No symlink below
     ``directory`` is followed.
     """
+    if directory.exists() and not directory.is_dir():
+        raise BadInputError(f"{directory} is a file, not a directory; choose another place")
     conflicts = [path for path, data in files.items() if not _is_free(directory, path, data, force=force)]
     if conflicts:
         shown = ", ".join(conflicts)

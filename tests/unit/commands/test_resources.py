@@ -35,6 +35,13 @@ def test_no_link_is_followed_even_by_force(tmp_path: Path, link: str) -> None:
     assert not list(outside.iterdir())
 
 
+def test_a_file_in_the_place_of_the_directory_is_what_is_blamed(tmp_path: Path) -> None:
+    (tmp_path / "f").touch()
+    with pytest.raises(BadInputError) as caught:
+        copy_resources(tmp_path / "f", {"examples/a": b"a", "examples/b": b"b"}, force=False)
+    assert str(caught.value) == f"{tmp_path}/f is a file, not a directory; choose another place"
+
+
 def test_schemas_are_the_programs_own() -> None:
     import pytest_atesor.core.schemas as own  # noqa: PLC0415 - a package of data only
 
