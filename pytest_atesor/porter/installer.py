@@ -68,12 +68,18 @@ class Installer:
         is_named = need.kind is NeedKind.PACKAGE
         return Need(kind=need.kind, name=self._profile.name_of(need.name)) if is_named else need
 
-    def install(self, found: Iterable[Resolution], candidates: Iterable[str] = ()) -> bool:
+    def install(
+        self,
+        found: Iterable[Resolution],
+        candidates: Iterable[str] = (),
+        *,
+        origin: str = "build dependency of the Debian source of this name",
+    ) -> bool:
         """Install the packages of ``found`` and, as far as they can be had, ``candidates``.
 
         Say whether any is new.
 
-        Candidates come from the Debian source of the same name and are recorded as such. Raises SandboxError.
+        Candidates come from ``origin`` and are recorded as such. Raises SandboxError.
         """
         wanted: dict[str, str] = {}
         for one in found:
@@ -89,7 +95,7 @@ class Installer:
         for package, reason in wanted.items():
             self._say(f"installing {package} ({reason})")
         if extra:
-            self._say(f"installing what the Debian source of this name builds with: {' '.join(extra)}")
+            self._say(f"installing what can be had ({origin}): {' '.join(extra)}")
         self._shell.set_network(enabled=True)
         done = self._shell.script(
             self._profile.install(wanted, extra),
@@ -102,7 +108,7 @@ class Installer:
             self.refused.update(dict.fromkeys(wanted))
             wanted = {}
         self.installed.update(wanted)
-        self.installed.update(dict.fromkeys(extra, "build dependency of the Debian source of this name"))
+        self.installed.update(dict.fromkeys(extra, origin))
         return bool(wanted or extra)
 
     def build_depends(self, source: str) -> tuple[str, ...]:

@@ -29,15 +29,43 @@ export CARGO_BUILD_TARGET="${own:-$(rustc -vV | sed -n 's/^host: //p')}"
 """
 
 _BUILT = ("dependencies", "build-dependencies")
+_TESTED = ("dev-dependencies", "dev_dependencies")
 _NO_LOCKS = "find . -name Cargo.lock -not -path './vendor/*' -exec rm -f {} +\n"
+
+
+def _edit_manifests(words: str) -> str:
+    program = read_program("distribution_crates.py").decode()
+    return f"python3 -{words} <<'PROGRAM'\n{program}PROGRAM\n"
+
+
+def _bring_tests_back() -> str:
+    """Return the lines after which manifests ask for the tests' crates, as far as Cargo can agree on them."""
+    edit = _edit_manifests(' --tests "$@"')
+    return (
+        f"edit() {{\n{edit}}}\n"
+        "for how in '' --widen --none; do\n"
+        "  edit $how || break\n"
+        "  said=$(cargo metadata --offline --format-version 1 2>&1 >/dev/null) && break\n"
+        "  echo \"$said\" | sed 's/^error: /not so: /'\n"
+        "done\n"
+    )
+
+
+_SAY_WHAT_IS_LEFT_OUT = """{
+  code=$?
+  left=$(cat .cargo/atesor-left-out 2>/dev/null || :)
+  [ -z "$left" ] || echo "error: tests without these crates, which are not packaged as asked for: $left"
+  exit $code
+}"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CargoProject(Project):
-    """What manifests ask of a registry: ``crates``, without those of tests; ``fetches`` counts these too."""
+    """What manifests ask of a registry: ``crates`` and, for tests, ``tested``; ``fetches`` counts all."""
 
     is_vendored: bool = False
     crates: tuple[str, ...] = ()
+    tested: tuple[str, ...] = ()
     fetches: bool = False
 
     @property
@@ -50,9 +78,8 @@ class CargoProject(Project):
         any_version = " --ignore-rust-version" if IGNORE_RUST_VERSION in options.tweak.prepare else ""
         build = f"{_own_target(options)}cargo build --release --offline{any_version} -j {options.jobs}"
         if DISTRIBUTION_CRATES in options.tweak.prepare:
-            program = read_program("distribution_crates.py").decode()
             widen = " --widen" if "cargo-widen" in options.tweak.prepare else ""
-            edit = f"{_NO_LOCKS}python3 -{widen} <<'PROGRAM'\n{program}PROGRAM\n"
+            edit = f"{_NO_LOCKS}{_edit_manifests(widen)}"
             return (Step(name="manifests", script=edit), Step(name="build", script=build))
         if self.is_vendored or not self.fetches:
             return (Step(name="build", script=build),)
@@ -72,11 +99,16 @@ class CargoProject(Project):
         any_version = " --ignore-rust-version" if IGNORE_RUST_VERSION in options.tweak.prepare else ""
         test = f"cargo test --release --offline{any_version} --tests --no-fail-fast -j {options.jobs}"
         script = f"{_own_target(options)}{test}"
-        return (
-            Suite(
-                framework="cargo", command="cargo test --tests", prepare=f"{script} --no-run", script=script
-            ),
-        )
+        prepare = f"{script} --no-run"
+        if DISTRIBUTION_CRATES in options.tweak.prepare:
+            prepare = f"{_bring_tests_back()}{prepare} || {_SAY_WHAT_IS_LEFT_OUT}"
+        return (Suite(framework="cargo", command="cargo test --tests", prepare=prepare, script=script),)
+
+    def test_needs(self, options: BuildOptions) -> tuple[Need, ...]:
+        """Return the tests' crates where they are the distribution's; else the download brings them along."""
+        if DISTRIBUTION_CRATES not in options.tweak.prepare:
+            return ()
+        return tuple(Need(kind=NeedKind.CRATE, name=one) for one in self.tested)
 
 
 def _own_target(options: BuildOptions) -> str:
@@ -108,7 +140,8 @@ class CargoBuilder(Builder):
                 project=CargoProject(
                     is_vendored=vendored,
                     crates=_crate_packages(manifests),
-                    fetches=bool(_crate_packages(manifests, (*_BUILT, "dev-dependencies"))),
+                    tested=_crate_packages(manifests, _TESTED),
+                    fetches=bool(_crate_packages(manifests, (*_BUILT, *_TESTED))),
                 ),
             )
 

@@ -131,6 +131,10 @@ class Project(Protocol):
         """Return the ways to run its tests; the first whose probe answers is taken."""
         return ()
 
+    def test_needs(self, options: BuildOptions) -> tuple[Need, ...]:  # noqa: ARG002 - for those that differ
+        """Return what its tests need beyond its build and can do without, as far as the tree says."""
+        return ()
+
     def heeds(self, word: str) -> bool:  # noqa: ARG002 - for those that differ
         """Say whether a ``prepare`` word of a fix can change anything here."""
         return True

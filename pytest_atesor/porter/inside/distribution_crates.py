@@ -7,6 +7,10 @@ builds change manifests in the same way: tests' dependencies and other systems' 
 not there go with the features that name them, and with ``--widen`` any version will do. What the build does
 not build (members of the workspace that nothing else needs) still takes part in Cargo's choice of versions:
 there any crate that is not there goes.
+
+After that build, ``--tests`` brings those of the tests' dependencies back that are there by then: with
+``--widen`` in any version, with ``--none`` none of them. The build's own stay as they were. The names of
+those that stay away are left in ``.cargo/atesor-left-out``.
 """
 
 import fnmatch
@@ -15,12 +19,21 @@ import os
 import re
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 REGISTRY = "/usr/share/cargo/registry"
+KEPT = ".cargo/atesor-manifests.json"
+LEFT_OUT = ".cargo/atesor-left-out"
+
+_SOURCE = f"""
+[source.crates-io]
+replace-with = "distribution"
+[source.distribution]
+directory = "{REGISTRY}"
+"""
 
 _BUILT = ("dependencies", "build-dependencies", "build_dependencies")
 _TESTED = ("dev-dependencies", "dev_dependencies")
@@ -111,6 +124,10 @@ def _table(value: object) -> Manifest:
     return value if isinstance(value, dict) else {}
 
 
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
 def _tables(manifest: Manifest) -> Iterator[Manifest]:
     yield manifest
     yield from map(_table, _table(manifest.get("target")).values())
@@ -119,26 +136,39 @@ def _tables(manifest: Manifest) -> Iterator[Manifest]:
 class Offer(NamedTuple):
     """What a manifest may ask for: packaged crates, and what it inherits from its workspace.
 
-    ``is_spare``: any crate that is absent may go; else those that are optional.
+    ``is_spare``: any crate that is absent may go; else those that are optional. ``tests`` is what tests may
+    ask for, None where they are not built.
     """
 
     available: AbstractSet[str]
     shared: Manifest
     widen: bool = False
     is_spare: bool = False
+    tests: "Offer | None" = None
 
     def keeps(self, name: str, value: object) -> bool:
         """Say whether an entry stays; those of the tree itself do."""
         entry = _table(value)
         if entry.get("workspace"):
             entry = {**_table(self.shared.get(name)), **entry}
-        is_here = "path" in entry or entry.get("package", name) in self.available
+        is_packaged = "git" not in entry and entry.get("package", name) in self.available
+        is_here = "path" in entry or is_packaged
         return is_here or not (self.is_spare or entry.get("optional") is True)
 
     def reduce(self, entries: Manifest) -> dict[str, Any]:
         """Return the entries that stay, of any version if that is wished."""
         kept = {name: value for name, value in entries.items() if self.keeps(name, value)}
-        return {name: _widened(value) for name, value in kept.items()} if self.widen else kept
+        return {name: self._widen(name, value) for name, value in kept.items()} if self.widen else kept
+
+    def _widen(self, name: str, value: object) -> object:
+        """Return an entry for any version; one that inherits a version no longer does."""
+        entry, inherited = _table(value), self.shared.get(name)
+        if not entry.get("workspace") or inherited is None or "path" in _table(inherited):
+            return _widened(value)
+        features = [*_list(_table(inherited).get("features")), *_list(entry.get("features"))]
+        own = {key: one for key, one in entry.items() if key != "workspace"}
+        made = {**_table(inherited), "version": "*", **own}
+        return {**made, "features": features} if features else made
 
 
 def transform(manifest: Manifest, offer: Offer) -> dict[str, Any]:
@@ -152,21 +182,31 @@ def transform(manifest: Manifest, offer: Offer) -> dict[str, Any]:
         shared = {name: _widened(value) for name, value in workspace["dependencies"].items()}
         made["workspace"] = {**workspace, "dependencies": shared}
     if isinstance(made.get("features"), dict):
-        made["features"] = _without(made["features"], _names(manifest) - _names(made))
+        built = _names(manifest, _BUILT) - _names(made, _BUILT)
+        tested = _names(manifest, _TESTED) - _names(made, (*_BUILT, *_TESTED))
+        made["features"] = _without(made["features"], built | tested)
     return made
 
 
 def _reduce(table: Manifest, offer: Offer) -> dict[str, Any]:
-    return {
-        key: offer.reduce(value) if key in _BUILT and isinstance(value, dict) else value
-        for key, value in table.items()
-        if key not in _TESTED
-    }
+    offers = {**dict.fromkeys(_BUILT, offer), **dict.fromkeys(_TESTED, offer.tests)}
+    made: dict[str, Any] = {}
+    for key, value in table.items():
+        one = offers.get(key)
+        if one is not None and isinstance(value, dict):
+            made[key] = one.reduce(value)
+        elif key not in _TESTED:
+            made[key] = value
+    return made
 
 
-def _names(manifest: Manifest) -> set[str]:
-    kinds = (*_BUILT, *_TESTED)
+def _names(manifest: Manifest, kinds: Iterable[str]) -> set[str]:
     return {name for table in _tables(manifest) for kind in kinds for name in _table(table.get(kind))}
+
+
+def _for_here(manifest: Manifest) -> Manifest:
+    systems = {key: one for key, one in _table(manifest.get("target")).items() if not _is_elsewhere(key)}
+    return {**manifest, "target": systems}
 
 
 def _is_elsewhere(system: str) -> bool:
@@ -235,33 +275,78 @@ def _read_manifests() -> dict[str, dict[str, Any]]:
     return found
 
 
-def main() -> None:
-    """Change each manifest below the current directory and point Cargo at the packaged crates."""
+def _list_crates() -> set[str]:
     here = Path(REGISTRY)
     names = [one.name for one in here.iterdir()] if here.is_dir() else []
-    available = {re.sub(r"-\d+\.\d+\.\d.*$", "", one) for one in names}
-    manifests = _read_manifests()
+    return {re.sub(r"-\d+\.\d+\.\d.*$", "", one) for one in names}
+
+
+def _change(manifests: Mapping[str, Manifest], kept: Mapping[str, Any], tests: Offer | None) -> set[str]:
+    """Write each manifest that has to be changed; return which crates of tests were left out."""
     spare = find_spare(manifests)
-    patches = _table(manifests.get(".", {}).get("patch")).values()
-    patched = {name for source in patches for name in _table(source)}
+    left_out: set[str] = set()
     for place, manifest in manifests.items():
+        shared = find_shared(place, manifests)
         offer = Offer(
-            available | patched,
-            find_shared(place, manifests),
-            widen="--widen" in sys.argv,
+            frozenset(kept["available"]),
+            shared,
+            widen=kept["widen"],
             is_spare=place in spare,
+            tests=tests and tests._replace(shared=shared),
         )
         changed = transform(manifest, offer)
-        if changed != manifest:
-            Path(place, "Cargo.toml").write_text(format_manifest(changed), encoding="utf-8")
-    if not available:
+        left_out |= _names(_for_here(manifest), _TESTED) - _names(changed, _TESTED)
+        text = kept["manifests"][place] if changed == manifest else format_manifest(changed)
+        file = Path(place, "Cargo.toml")
+        if file.read_text(encoding="utf-8") != text:
+            file.write_text(text, encoding="utf-8")
+    return left_out
+
+
+def _patched(manifests: Mapping[str, Manifest]) -> set[str]:
+    patches = _table(manifests.get(".", {}).get("patch")).values()
+    return {name for source in patches for name in _table(source)}
+
+
+def _use_registry() -> None:
+    """Point Cargo at the packaged crates, once, where there are any."""
+    config = Path(".cargo/config.toml")
+    text = config.read_text(encoding="utf-8", errors="surrogateescape") if config.exists() else ""
+    if _list_crates() and _SOURCE not in text:
+        config.write_text(text + _SOURCE, encoding="utf-8", errors="surrogateescape")
+
+
+def bring_tests_back(words: AbstractSet[str]) -> None:
+    """Change the manifests of a build once more, for its tests; where no build changed them do nothing."""
+    try:
+        kept = json.loads(Path(KEPT).read_text(encoding="utf-8"))
+    except FileNotFoundError:
         return
+    manifests = {place: tomllib.loads(text) for place, text in kept["manifests"].items()}
+    available = set() if "--none" in words else _list_crates() | _patched(manifests)
+    tests = Offer(available, {}, widen="--widen" in words, is_spare=True)
+    left_out = _change(manifests, kept, None if "--none" in words else tests)
+    Path(LEFT_OUT).write_text(", ".join(sorted(left_out)), encoding="utf-8")
+    _use_registry()
+
+
+def main() -> None:
+    """Change each manifest below the current directory and point Cargo at the packaged crates."""
+    words = frozenset(sys.argv)
+    if "--tests" in words:
+        bring_tests_back(words)
+        return
+    available = _list_crates()
+    manifests = _read_manifests()
+    kept = {
+        "available": sorted(available | _patched(manifests)),
+        "widen": "--widen" in words,
+        "manifests": {one: Path(one, "Cargo.toml").read_text(encoding="utf-8") for one in manifests},
+    }
+    _change(manifests, kept, None)
     Path(".cargo").mkdir(exist_ok=True)
-    with Path(".cargo/config.toml").open("a", encoding="utf-8") as stream:
-        stream.write(
-            '\n[source.crates-io]\nreplace-with = "distribution"\n'
-            f'[source.distribution]\ndirectory = "{REGISTRY}"\n'
-        )
+    Path(KEPT).write_text(json.dumps(kept), encoding="utf-8")
+    _use_registry()
 
 
 if __name__ == "__main__":

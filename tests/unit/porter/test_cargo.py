@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from pytest_atesor.porter.builders.cargo import OWN_TARGET, CargoProject
+from pytest_atesor.porter.builders.cargo import DISTRIBUTION_CRATES, OWN_TARGET, CargoProject
 from pytest_atesor.porter.builders.interface import BuildOptions, Tweak
 from pytest_atesor.porter.diagnose import diagnose
+from pytest_atesor.porter.inside.distribution_crates import REGISTRY
+from pytest_atesor.porter.reason import find_reason
 
 _CARGO = """#!/bin/sh
 echo "$1 ${CARGO_BUILD_TARGET-}" >> "$HOME/seen"
@@ -39,6 +41,60 @@ def test_a_target_of_the_tree_gives_way_to_the_sandboxes_own(tmp_path: Path) -> 
 
 def test_no_target_is_named_unless_a_fix_asks_for_it(tmp_path: Path) -> None:
     assert _run(tmp_path, CargoProject(), BuildOptions(jobs=1)) == ["build ", "test "]
+
+
+_UNWILLING = """#!/bin/sh
+grep -s '^devx' Cargo.toml >> "$HOME/asked" || :
+case $1 in
+  metadata) exit "$(cat "$HOME/metadata")" ;;
+  test) echo 'error[E0432]: unresolved import `devx`'; exit 101 ;;
+esac
+"""
+_MANIFEST = "[package]\nname = 'x'\n[dev-dependencies]\ndevx = '0.3'\n"
+
+
+@pytest.mark.parametrize(
+    ("metadata", "asked", "reason"),
+    [
+        pytest.param(0, ["devx = '0.3'"], "error[E0432]: unresolved import `devx`", id="agreed"),
+        pytest.param(
+            101,
+            ["devx = '0.3'", 'devx = "*"'],
+            "error: tests without these crates, which are not packaged as asked for: devx",
+            id="never-agreed",
+        ),
+    ],
+)
+def test_tests_of_packaged_crates_are_built_with_what_cargo_agrees_to(
+    tmp_path: Path, metadata: int, asked: list[str], reason: str
+) -> None:
+    registry, tree = tmp_path / "registry", tmp_path / "tree"
+    (registry / "devx-0.3.1").mkdir(parents=True)
+    tree.mkdir()
+    (tree / "Cargo.toml").write_text(_MANIFEST)
+    (tmp_path / "metadata").write_text(str(metadata))
+    (tmp_path / "cargo").write_text(_UNWILLING)
+    (tmp_path / "cargo").chmod(0o755)
+    options = BuildOptions(jobs=1, tweak=Tweak(prepare=(DISTRIBUTION_CRATES,)))
+    environment = {"HOME": str(tmp_path), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+
+    def run(script: str) -> subprocess.CompletedProcess[str]:
+        script = script.replace(REGISTRY, str(registry))
+        return subprocess.run(
+            ["/bin/sh", "-eu", "-c", script],
+            cwd=tree,
+            env=environment,
+            stdout=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+
+    project = CargoProject(tested=("devx@0.3",))
+    assert [run(one.script).returncode for one in project.plan(options)] == [0, 0]
+    assert "devx" not in (tree / "Cargo.toml").read_text()
+    done = run(project.plan_suites(options)[0].prepare)
+    assert (done.returncode, find_reason(done.stdout)) == (101, reason)
+    assert list(dict.fromkeys((tmp_path / "asked").read_text().splitlines())) == asked
 
 
 @pytest.mark.parametrize(

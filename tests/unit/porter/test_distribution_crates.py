@@ -140,6 +140,57 @@ def test_a_feature_that_has_the_name_of_a_crate_stays() -> None:
     assert made["features"] == {"default": ["store"], "store": []}
 
 
+_TESTED = """\
+[features]
+nightly = ["devx/nightly", "dep:both", "both/x"]
+[dependencies]
+both = { version = "1", optional = true }
+[dev-dependencies]
+devx = "0.3"
+both = "1"
+gone = "2"
+shared = { workspace = true, features = ["b"] }
+local = { path = "../local" }
+far = { git = "https://example.org/far" }
+[target.'cfg(unix)'.dev-dependencies]
+unixy = "1"
+[target.'cfg(windows)'.dev-dependencies]
+winapi = "1"
+"""
+_INHERITED = {"shared": {"version": "4", "features": ["a"], "default-features": False}}
+
+
+def _with_tests(*available: str, widen: bool = False) -> dict[str, object]:
+    tests = Offer(frozenset(available), _INHERITED, widen=widen, is_spare=True)
+    made = transform(tomllib.loads(_TESTED), Offer(frozenset({"libc"}), _INHERITED, tests=tests))
+    assert tomllib.loads(format_manifest(made)) == made
+    return made
+
+
+def test_tests_get_what_is_there_and_the_build_gets_no_more_than_before() -> None:
+    made = _with_tests("devx", "both", "shared", "far", "unixy", "winapi")
+    wanted = tomllib.loads(_TESTED)["dev-dependencies"]
+    assert made["dev-dependencies"] == {one: wanted[one] for one in ("devx", "both", "shared", "local")}
+    assert made["dependencies"] == {}
+    assert made["target"] == {"cfg(unix)": {"dev-dependencies": {"unixy": "1"}}}
+    assert made["features"] == {"nightly": ["devx/nightly"]}
+
+
+def test_a_crate_that_tests_lack_goes_with_the_features_that_name_it() -> None:
+    made = _with_tests("both")
+    assert made["dev-dependencies"] == {"both": "1", "local": {"path": "../local"}}
+    assert made["features"] == {"nightly": []}
+
+
+def test_tests_widen_what_they_inherit_and_leave_the_workspace_as_it_is() -> None:
+    made = _with_tests("devx", "shared", widen=True)
+    assert made["dev-dependencies"] == {
+        "devx": "*",
+        "shared": {"version": "*", "features": ["a", "b"], "default-features": False},
+        "local": {"path": "../local"},
+    }
+
+
 _SPARE = """\
 [features]
 store = ["dep:redb", "redb/logging"]
@@ -281,3 +332,68 @@ def test_a_tree_of_manifests_is_changed_in_place(tmp_path: Path) -> None:
         assert made[f"{name}/Cargo.toml"] == tree[f"{name}/Cargo.toml"]
     config = tomllib.loads((tmp_path / "tree/.cargo/config.toml").read_text())
     assert config["source"]["distribution"] == {"directory": str(registry)}
+
+
+def _edit(tree: Path, registry: Path, *words: str) -> dict[str, object]:
+    """Run the program in ``tree`` and return the manifest that it left."""
+    program = read_program("distribution_crates.py").decode()
+    program = program.replace(distribution_crates.REGISTRY, str(registry))
+    subprocess.run([sys.executable, "-", *words], input=program, text=True, cwd=tree, check=True)
+    return tomllib.loads((tree / "Cargo.toml").read_text())
+
+
+def test_what_tests_ask_for_comes_back_after_the_build_as_far_as_it_is_there_by_then(tmp_path: Path) -> None:
+    tree, registry = tmp_path / "tree", tmp_path / "registry"
+    tree.mkdir()
+    (registry / "libc-0.2.169").mkdir(parents=True)
+    text = (
+        "[package]\nname = 'tool' # as it is\n"
+        "[dependencies]\nlibc = '0.2'\nextra = { version = '1', optional = true }\n"
+        "[dev-dependencies]\ndevx = '0.3'\n"
+    )
+    (tree / "Cargo.toml").write_text(
+        f"{text}gone = '1'\n[target.'cfg(windows)'.dev-dependencies]\nwinapi = '1'\n"
+    )
+    built = _edit(tree, registry)
+    assert (built["dependencies"], "dev-dependencies" in built) == ({"libc": "0.2"}, False)
+    for name in ("devx-0.3.1", "extra-1.0.0"):
+        (registry / name).mkdir()
+    tested = _edit(tree, registry, "--tests")
+    assert (tested["dependencies"], tested["dev-dependencies"]) == ({"libc": "0.2"}, {"devx": "0.3"})
+    left_out = tree / distribution_crates.LEFT_OUT
+    assert left_out.read_text() == "gone"
+    assert _edit(tree, registry, "--tests", "--widen")["dev-dependencies"] == {"devx": "*"}
+    assert _edit(tree, registry, "--tests", "--none") == built
+    assert left_out.read_text() == "devx, gone"
+
+
+def test_a_manifest_that_tests_need_whole_is_the_first_one_again(tmp_path: Path) -> None:
+    tree, registry = tmp_path / "tree", tmp_path / "registry"
+    tree.mkdir()
+    (registry / "devx-0.3.1").mkdir(parents=True)
+    text = "[package]\nname = 'tool' # as it is\n[dev-dependencies]\ndevx = '0.3'\n"
+    (tree / "Cargo.toml").write_text(text)
+    _edit(tree, registry)
+    _edit(tree, registry, "--tests")
+    assert (tree / "Cargo.toml").read_text() == text
+
+
+def test_crates_that_came_for_the_tests_alone_are_found(tmp_path: Path) -> None:
+    tree, registry = tmp_path / "tree", tmp_path / "registry"
+    (tree / ".cargo").mkdir(parents=True)
+    (tree / ".cargo" / "config.toml").write_text("[net]\nretry = 1\n")
+    (tree / "Cargo.toml").write_text("[package]\nname = 'tool'\n[dev-dependencies]\ndevx = '0.3'\n")
+    config = {"net": {"retry": 1}}
+    _edit(tree, registry)
+    assert tomllib.loads((tree / ".cargo" / "config.toml").read_text()) == config
+    (registry / "devx-0.3.1").mkdir(parents=True)
+    for _ in range(2):
+        _edit(tree, registry, "--tests")
+        made = tomllib.loads((tree / ".cargo" / "config.toml").read_text())
+        assert made["source"]["distribution"] == {"directory": str(registry)}
+
+
+def test_tests_change_no_manifest_that_no_build_has_changed(tmp_path: Path) -> None:
+    (tmp_path / "Cargo.toml").write_text("[package]\n")
+    assert _edit(tmp_path, tmp_path / "none", "--tests") == {"package": {}}
+    assert [one.name for one in tmp_path.iterdir()] == ["Cargo.toml"]
