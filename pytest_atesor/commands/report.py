@@ -45,7 +45,7 @@ def report(bundle: Path) -> int:
 @click.option("--names", is_flag=True, help="Print only the newly failing names, for --atesor-only=@FILE.")
 def compare(before: Path, after: Path, *, as_json: bool, page: Path | None, names: bool) -> int:
     """Print the comparison."""
-    from pytest_atesor.bundle.files import write_atomic  # noqa: PLC0415 - only for this command
+    from pytest_atesor.bundle.files import check_file_writable, write_atomic  # noqa: PLC0415 - only here
     from pytest_atesor.core.comparison import compare_batches  # noqa: PLC0415 - only for this command
     from pytest_atesor.reports.compare import (  # noqa: PLC0415 - the same
         format_comparison,
@@ -56,6 +56,10 @@ def compare(before: Path, after: Path, *, as_json: bool, page: Path | None, name
 
     if as_json and names:
         raise UsageError("--json and --names exclude each other; give one of them")
+    if page is not None:
+        if not page.parent.is_dir():
+            raise UsageError(f"cannot write {page}: {page.parent} is no directory; choose another place")
+        check_file_writable(page, "the page")
     comparison = compare_batches(_read(before).ledger, _read(after).ledger)
     if page is not None:
         write_atomic(page, format_comparison_page(comparison), durable=False)

@@ -123,8 +123,7 @@ def find_list_file(
     """
     if "/" in value or value.endswith(_SUFFIX):
         path = directory / value
-        if not path.is_file():
-            raise BadInputError(f"no package list at {value!r} ({path}); check the path")
+        _require_file(path, value, "package list")
         return _describe(path, rootdir)
     own = [rootdir / folder for folder in _LIST_FOLDERS]
     return _find_named(value, rootdir, own, shipped_directories() if shipped is None else shipped)
@@ -188,18 +187,24 @@ def _claim(argument: str, config: pytest.Config) -> tuple[ListFile | None, str]:
         return replace(_describe(path, config.rootpath), is_manifest=True), name
     if not text.endswith(_SUFFIX):
         return None, name
-    if not path.exists():
+    if not path.exists() and Path(text).parent == Path("packages"):
         # A node id of a list that this rootdir does not have: "packages/smoke.json::zlib" of the plugin's
         # own.
-        if Path(text).parent == Path("packages"):
-            own = config.rootpath / "packages"
-            return _find_named(Path(text).stem, config.rootpath, [own], shipped_directories()), name
-        raise BadInputError(f"no package list at {text!r} ({path}); check the path")
-    if not path.is_file() and (not path.is_dir() or _stands_in_packages(path, config.rootpath)):
-        raise BadInputError(f"the package list {text!r} ({path}) is no regular file; name a file")
+        own = config.rootpath / "packages"
+        return _find_named(Path(text).stem, config.rootpath, [own], shipped_directories()), name
+    if not path.is_dir() or _stands_in_packages(path, config.rootpath):
+        _require_file(path, text, "package list")
     if path.is_file() and _is_list(path, config.rootpath):
         return _describe(path, config.rootpath), name
     return None, name
+
+
+def _require_file(path: Path, value: str, what: str) -> None:
+    """Raise BadInputError unless there is a regular file, where the user wrote ``value``."""
+    if not path.exists():
+        raise BadInputError(f"no {what} at {value!r} ({path}); check the path")
+    if not path.is_file():
+        raise BadInputError(f"the {what} {value!r} ({path}) is no regular file; name a file")
 
 
 def _stands_in_packages(path: Path, rootdir: Path) -> bool:
@@ -227,8 +232,7 @@ def _sniff(path: Path) -> Literal["manifest", "list"] | None:
 
 def _find_manifest_file(value: str, config: pytest.Config) -> ListFile:
     path = config.invocation_params.dir / value
-    if not path.is_file():
-        raise BadInputError(f"no manifest at {value!r} ({path}); check the path")
+    _require_file(path, value, "manifest")
     return replace(_describe(path, config.rootpath), is_manifest=True)
 
 

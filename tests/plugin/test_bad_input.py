@@ -345,7 +345,9 @@ def test_a_missing_engine_is_one_line_before_any_case(
 PIPES = {
     "list as an option": (["--atesor-list=packages/pipe.json"], 1),
     "list as an argument": (["packages/pipe.json"], 1),
+    "directory as an option": (["--atesor-list=./packages/folder.json"], 1),
     "directory as an argument": (["packages/folder.json"], 1),
+    "directory as a manifest": (["--atesor-manifest=packages/folder.json"], 1),
     "names": (["--atesor-list=good", "--atesor-only=@packages/pipe.json"], 2),
 }
 
@@ -365,6 +367,7 @@ def test_what_is_no_regular_file_is_refused_and_not_waited_for(
     (line,) = result.err.splitlines()
     assert line.startswith("atesor: error: ")
     assert ".json" in line
+    assert "no regular file; name " in line
 
 
 def test_a_command_s_output_names_packages(rootdir: Path) -> None:

@@ -57,6 +57,18 @@ def test_compare_ends_with_1_on_regressions_only(bundles: Path, capsys: pytest.C
     assert "fixed (1):\n  zlib  FAIL -> PASS\n" in capsys.readouterr().out
 
 
+def test_a_page_that_has_no_place_is_refused_before_anything_is_compared(
+    bundles: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    both = [str(bundles / name) for name in ("smoke-20260102-030405", "smoke-20260102-030405-2")]
+    assert main(["compare", "--html", str(bundles / "no" / "page.html"), *both]) == 2
+    captured = capsys.readouterr()
+    place = f"cannot write {bundles}/no/page.html: {bundles}/no is no directory; choose another place"
+    assert (captured.out, captured.err) == ("", f"atesor: error: {place}\n")
+    assert main(["compare", "--html", str(bundles), *both]) == 1
+    assert f"cannot use {bundles} as the page: it is a directory; choose another" in capsys.readouterr().err
+
+
 def test_history_lists_bundles_and_one_package(bundles: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["history", "--output-root", str(bundles)]) == 0
     assert capsys.readouterr().out.splitlines() == [
