@@ -8,6 +8,7 @@ An image with native tools must prove them when it is made (:mod:`.canary`). The
 archive; where the tools were refused, the plain image takes the image's place.
 """
 
+import hashlib
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -27,6 +28,7 @@ from pytest_atesor.sandbox.building import explaining_disk, show_lines
 from pytest_atesor.sandbox.interface import Engine, ImageBuild
 from pytest_atesor.sandbox.proof import Proof, describe_proof, format_proof, read_proof
 from pytest_atesor.sandbox.recipe import image_name, image_variant
+from pytest_atesor.sandbox.slots import holding_claim
 
 __all__ = [
     "Prover",
@@ -154,9 +156,8 @@ def _provide(job: _Job, *, rebuild: bool, must_prove: bool, prove: Prover) -> No
                 f"warning: the image {tag} has {tool}, of unknown age; atesor setup --rebuild makes it anew"
             )
         return
-    with hold_lock(
-        job.directory / f"{job.variant}.lock", f"the {job.variant} image for {engine.name}", job.progress
-    ):
+    purpose = f"the {job.variant} image for {engine.name}"
+    with hold_lock(job.directory / f"{job.variant}.lock", purpose, job.progress), _hold_name(job):
         labels = engine.image_labels(tag)
         if rebuild or not is_current(labels, job.digest, now_s=time.time()):
             if job.needs_proof:
@@ -167,6 +168,19 @@ def _provide(job: _Job, *, rebuild: bool, must_prove: bool, prove: Prover) -> No
                 engine.prune_images(recipe.LABEL_RECIPE)
         if _is_open(job, must_prove):
             _prove(job, prove, known=None if rebuild else read_proof(job.proof))
+
+
+@contextmanager
+def _hold_name(job: _Job) -> Iterator[None]:
+    """Hold the image's name in the engine, whose users may have several state directories."""
+    storage = None if job.engine.is_remote else job.engine.probe().storage
+    if storage is None:
+        yield
+        return
+    place = hashlib.sha256(os.fsencode(storage)).hexdigest()[:16]
+    waits = f"waiting for another user's process that makes the {job.variant} image for {job.engine.name}"
+    with holding_claim(job.engine.name, f"image-{job.variant}-{place}", lambda: job.progress(waits)):
+        yield
 
 
 def _renew(job: _Job, labels: Mapping[str, str] | None, *, rebuild: bool) -> None:

@@ -12,6 +12,7 @@ import os
 import pwd
 import re
 import socket
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -27,6 +28,7 @@ __all__ = [
     "SlotLease",
     "claim_name",
     "container_base",
+    "holding_claim",
     "holding_lock",
     "home_directory",
     "lease_slot",
@@ -41,6 +43,7 @@ _BASES: Mapping[Platform, str] = {
     Platform.DEBIAN: "atesor-ai-sandbox-debian",
     Platform.UBUNTU: "atesor-ai-sandbox-debian",
 }
+_LOOK_S = 0.1
 _SAFE_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{0,127}")
 
 
@@ -150,13 +153,43 @@ def claim_name(engine: str, name: str) -> socket.socket | None:
     """
     claim = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        claim.bind(f"\0pytest-atesor/{engine}/{name}"[:100])
+        claim.bind(_address(engine, name))
     except OSError as error:
         claim.close()
         if error.errno == errno.EADDRINUSE:
             return None
-        raise SetupError(f"the container name {name} cannot be claimed ({error})") from error
+        raise SetupError(f"the name {name} cannot be claimed ({error})") from error
     return claim
+
+
+@contextmanager
+def holding_claim(engine: str, name: str, on_wait: Callable[[], None]) -> Iterator[None]:
+    """Hold the claim of a name that nobody holds for long; ``on_wait`` is called once if it is taken now."""
+    claim = claim_name(engine, name)
+    if claim is None:
+        on_wait()
+    while claim is None:
+        _wait_for_claim(_address(engine, name))
+        claim = claim_name(engine, name)
+    with claim:
+        claim.listen(socket.SOMAXCONN)
+        yield
+
+
+def _wait_for_claim(address: str) -> None:
+    """Return when the claim's holder closes it, in whatever way: nothing else can come."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as waiting:
+        try:
+            waiting.connect(address)
+            waiting.recv(1)
+        except ConnectionRefusedError:  # it does not listen yet, or no longer
+            time.sleep(_LOOK_S)
+        except ConnectionError:
+            return
+
+
+def _address(engine: str, name: str) -> str:
+    return f"\0pytest-atesor/{engine}/{name}"[:100]
 
 
 def network_namespace() -> str:

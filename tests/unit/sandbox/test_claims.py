@@ -64,6 +64,35 @@ def test_without_an_engine_state_directories_are_apart(tmp_path: Path) -> None:
         assert first.number == second.number == 1
 
 
+HOLDING = """
+import sys
+from pytest_atesor.sandbox.slots import holding_claim
+with holding_claim(sys.argv[1], 'box', lambda: print("waits", flush=True)):
+    print("holds", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("is_killed", [False, True], ids=["given-back", "killed"])
+def test_who_waits_for_a_claim_gets_it_when_it_is_free(engine: FakeEngine, *, is_killed: bool) -> None:
+    command = [sys.executable, "-c", HOLDING, engine.name]
+    with (
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as first,
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as second,
+    ):
+        pair = {first, second}
+        said = {one: one.stdout.readline() if one.stdout else "" for one in pair}
+        assert sorted(said.values()) == ["holds\n", "waits\n"]
+        (holder,) = (one for one in pair if said[one] == "holds\n")
+        (waiter,) = pair - {holder}
+        if is_killed:
+            holder.kill()
+        elif holder.stdin is not None:
+            holder.stdin.close()
+        assert waiter.stdout is not None
+        assert waiter.stdout.readline() == "holds\n"
+
+
 def test_the_death_of_its_process_frees_a_claim(engine: FakeEngine) -> None:
     script = (
         "import sys; from pytest_atesor.sandbox.slots import claim_name\n"

@@ -2,7 +2,7 @@ import errno
 import os
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ from pytest_atesor.core.plan import Platform
 from pytest_atesor.errors import SandboxError, SetupError
 from pytest_atesor.sandbox.engines.store import ImageStore
 from pytest_atesor.sandbox.image import describe_image, ensure_image, is_current, proof_file
-from pytest_atesor.sandbox.interface import Engine
+from pytest_atesor.sandbox.interface import Engine, EngineInfo, ImageBuild
 from pytest_atesor.sandbox.proof import Proof, read_proof
 from pytest_atesor.sandbox.recipe import (
     LABEL_CREATED,
@@ -297,6 +297,49 @@ def test_who_builds_leaves_word_of_itself_for_those_who_wait(tmp_path: Path) -> 
 
     ensure_image(engine, Platform.DEBIAN, state=tmp_path, progress=progress, prove=Judge())
     assert set(words) == {f"process {os.getpid()}, which makes the debian image for {engine.name}"}
+
+
+@dataclass
+class SharedEngine(FakeEngine):
+    """An engine that several users have, whose images are in one place; a build waits for ``may_go_on``."""
+
+    storage: Path | None = None
+    builds: threading.Event = field(default_factory=threading.Event)
+    may_go_on: threading.Event = field(default_factory=threading.Event)
+
+    def probe(self) -> EngineInfo:
+        return replace(super().probe(), storage=self.storage)
+
+    def build_image(self, build: ImageBuild) -> None:
+        self.builds.set()
+        assert self.may_go_on.wait(LIMIT_S)
+        super().build_image(build)
+
+
+def test_two_users_of_one_engine_build_one_image(tmp_path: Path) -> None:
+    engine = SharedEngine(offered=True, storage=tmp_path)
+    first: list[str] = []
+    second: list[str] = []
+
+    def ensure(user: str, lines: list[str]) -> threading.Thread:
+        thread = threading.Thread(
+            target=ensure_image,
+            args=(engine, Platform.ALPINE),
+            kwargs={"state": tmp_path / user, "progress": lines.append},
+        )
+        thread.start()
+        return thread
+
+    one = ensure("one", first)
+    assert engine.builds.wait(LIMIT_S)
+    two = ensure("two", second)
+    while not second and two.is_alive():
+        two.join(0.01)
+    engine.may_go_on.set()
+    for thread in (one, two):
+        thread.join(LIMIT_S)
+    assert second == ["waiting for another user's process that makes the alpine image for fake"]
+    assert engine.calls.count(f"build {ALPINE}") == 1
 
 
 def test_an_image_is_tried_once_when_it_was_made(tmp_path: Path) -> None:
