@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from pytest_atesor.core.dotenv import add_dotenv
+from pytest_atesor.core.dotenv import Surroundings, tell_origin
 from pytest_atesor.core.plan import Platform, Target
 from pytest_atesor.options import ENGINES, OPTIONS, Value, parse_choice, parse_flag, read_dotenv
 
@@ -78,19 +78,19 @@ def choose_machine(
     )
 
 
-def read_environment() -> dict[str, str]:
-    """Return the environment over what ``.env`` in the working directory says.
+def read_environment() -> Mapping[str, str]:
+    """Return the environment over what ``.env`` in the working directory says; errors tell which of the two.
 
     A batch's agent gets the environment alone: its worker has put there what the batch's ``.env`` says.
     Raises UsageError when the file cannot be read.
     """
     if os.environ.get("ATESOR_ATTEMPT_DIR"):
         return dict(os.environ)
-    return add_dotenv(read_dotenv(Path(".env")), os.environ)
+    return Surroundings(read_dotenv(Path(".env")), os.environ)
 
 
 def _find(name: str, flag: str | None, environ: Mapping[str, str]) -> Value:
     option = _OPTIONS[name]
     if flag is not None:
         return Value(flag, f"--{name}")
-    return Value(environ.get(option.env) or option.default, option.env)
+    return Value(environ.get(option.env) or option.default, tell_origin(option.env, environ))

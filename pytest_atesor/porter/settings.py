@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NoReturn
 
+from pytest_atesor.core.dotenv import tell_origin
 from pytest_atesor.core.native import MACHINE_VARIABLE
 from pytest_atesor.core.package_testing import TESTS_VARIABLE, PackageTesting, parse_package_testing
 from pytest_atesor.core.plan import DEFAULT_MAX_ATTEMPTS, Platform, Target
@@ -65,7 +66,7 @@ def read_settings(
     return Settings(
         url=url,
         ref=given.ref or environ.get("ATESOR_REF") or None,
-        mirrors=tuple(given.mirror) or _mirrors(environ.get("ATESOR_MIRRORS", "")),
+        mirrors=tuple(given.mirror) or _mirrors(environ),
         max_attempts=given.max_attempts,
         container=given.container or f"atesor-port-{platform}",
         platform=platform,
@@ -75,8 +76,10 @@ def read_settings(
         is_accelerated=not (given.no_acceleration or _is_on(environ, "ATESOR_NO_ACCELERATION")),
         has_build_network=given.build_network or _is_on(environ, "ATESOR_BUILD_NETWORK"),
         attempt_directory=Path(directory) if directory else None,
-        kill_at=_epoch(environ.get("ATESOR_RUN_DEADLINE", "")),
-        tests=parse_package_testing(given.tests or environ.get(TESTS_VARIABLE) or "run", TESTS_VARIABLE),
+        kill_at=_epoch(environ),
+        tests=parse_package_testing(
+            given.tests or environ.get(TESTS_VARIABLE) or "run", tell_origin(TESTS_VARIABLE, environ)
+        ),
         force=given.force,
         machine=environ.get(MACHINE_VARIABLE, "") if target is Target.NATIVE else "",
     )
@@ -206,17 +209,19 @@ def _container(text: str) -> str:
 
 
 def _is_on(environ: Mapping[str, str], name: str) -> bool:
-    return parse_yes_no(environ.get(name, ""), name)
+    return parse_yes_no(environ.get(name, ""), tell_origin(name, environ))
 
 
 def _choice(environ: Mapping[str, str], name: str, allowed: Sequence[str], default: str) -> str:
     value = environ.get(name) or default
     if value not in allowed:
-        raise UsageError(f"{name}={value!r} is unknown; use one of {', '.join(allowed)}")
+        origin = tell_origin(name, environ)
+        raise UsageError(f"unknown value {value[:80]!r} from {origin}; use one of: {', '.join(allowed)}")
     return value
 
 
-def _mirrors(text: str) -> tuple[str, ...]:
+def _mirrors(environ: Mapping[str, str]) -> tuple[str, ...]:
+    text = environ.get("ATESOR_MIRRORS", "")
     if not text:
         return ()
     try:
@@ -224,11 +229,13 @@ def _mirrors(text: str) -> tuple[str, ...]:
     except ValueError:
         value = None
     if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-        raise UsageError(f"ATESOR_MIRRORS={text[:80]!r} is no JSON array of strings; correct or unset it")
+        origin = tell_origin("ATESOR_MIRRORS", environ)
+        raise UsageError(f"{text[:80]!r} from {origin} is no JSON array of strings; correct or unset it")
     return tuple(value)
 
 
-def _epoch(text: str) -> float | None:
+def _epoch(environ: Mapping[str, str]) -> float | None:
+    text = environ.get("ATESOR_RUN_DEADLINE", "")
     if not text:
         return None
     try:
@@ -236,7 +243,6 @@ def _epoch(text: str) -> float | None:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise UsageError(
-            f"ATESOR_RUN_DEADLINE={text[:80]!r} is no time in epoch seconds; correct or unset it"
-        )
+        origin = tell_origin("ATESOR_RUN_DEADLINE", environ)
+        raise UsageError(f"{text[:80]!r} from {origin} is no time in epoch seconds; correct or unset it")
     return value

@@ -43,6 +43,29 @@ def test_one_port_keeps_its_state_where_the_env_file_says(
     assert not (tmp_path / "home").exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("ATESOR_PLATFORM", "plan9"),
+        ("ATESOR_TESTS", "Require"),
+        ("ATESOR_BUILD_NETWORK", "perhaps"),
+        ("ATESOR_MIRRORS", "deb:x"),
+        ("ATESOR_RUN_DEADLINE", "soon"),
+    ],
+)
+def test_a_bad_setting_of_one_port_is_named_with_its_place(
+    name: str, value: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path(".env").write_text(f"{name}={value}\n", encoding="utf-8")
+    assert main(["port", "https://example.invalid/zlib"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert repr(value) in line
+    assert f" {name} in .env" in line
+    monkeypatch.setenv(name, value)
+    assert main(["port", "https://example.invalid/zlib"]) == 2
+    assert f" {name} in the environment" in capsys.readouterr().err
+
+
 def test_an_agent_of_a_batch_reads_no_env_file_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -105,12 +128,19 @@ def test_the_machine_is_that_of_a_batch_with_these_settings() -> None:
     ],
 )
 def test_a_bad_setting_is_refused_as_by_a_batch(
-    capsys: pytest.CaptureFixture[str], command: str, setting: str, words: str
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    setting: str,
+    words: str,
 ) -> None:
     Path(".env").write_text(f"ATESOR_{setting}\n", encoding="utf-8")
     assert main([command]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert words in line
+    assert f"{words} in .env; use " in line
+    monkeypatch.setenv("ATESOR_PLATFORM", "plan9")
+    assert main([command]) == 2
+    assert "unknown platform 'plan9' from ATESOR_PLATFORM in the environment; " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["doctor", "setup"])
