@@ -87,7 +87,14 @@ def _stands_for_the_project(one: _Found, tree: Tree, sizes: Mapping[str, int], *
     language = one.builder.language or ("c" if one.builder.is_stopgap else "")
     if not language or _has_manifest(tree, one):
         return True
+    if claimed and not _has_go_programs(tree):
+        return False
     return sizes.get(language, 0) > 0 and not is_minor(language, sizes)
+
+
+def _has_go_programs(tree: Tree) -> bool:
+    """Say whether Go files lie where a project older than modules has its programs: the root or ``cmd/``."""
+    return any(name.endswith(".go") and ("/" not in name or name.startswith("cmd/")) for name in tree.files)
 
 
 def _has_manifest(tree: Tree, one: _Found) -> bool:

@@ -41,6 +41,8 @@ _LANGUAGES = {
     "julia": "jl",
     "dart": "dart",
     "shell": "sh bash",
+    "starlark": "bzl star",
+    "coffeescript": "coffee",
 }
 _BY_SUFFIX = {suffix: name for name, suffixes in _LANGUAGES.items() for suffix in suffixes.split()}
 _MOST_GO_FILES = 500
@@ -49,17 +51,23 @@ _MINOR = 4
 
 def count_source_bytes(tree: Tree) -> Mapping[str, int]:
     """Return language to bytes; a language that the tree has no sources in is 0."""
-    others = tuple(f"{one}/" for one in read_submodules(tree))
+    submodules = tuple(f"{one}/" for one in read_submodules(tree))
+    of_others: dict[str, bool] = {}
     sizes: dict[str, int] = defaultdict(int)
     of_c: dict[str, int] = defaultdict(int)
     go_files: list[str] = []
     for name, entry in tree.files.items():
         language = _BY_SUFFIX.get(name.rpartition(".")[2].lower())
-        if language is None or ".min." in name or name.startswith(others) or holds_others_code(name):
+        if language is None or ".min." in name:
+            continue
+        directory = name.rpartition("/")[0]
+        if directory not in of_others:
+            of_others[directory] = name.startswith(submodules) or holds_others_code(name)
+        if of_others[directory]:
             continue
         sizes[language] += entry.size_bytes
         if language == "c":
-            of_c[name.rpartition("/")[0]] += entry.size_bytes
+            of_c[directory] += entry.size_bytes
         elif language == "go":
             go_files.append(name)
     beside = [name for name in go_files if name.rpartition("/")[0] in of_c]

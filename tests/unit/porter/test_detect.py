@@ -209,6 +209,7 @@ _FOREIGN = {
         pytest.param({"helper.c": _MAIN}, id="program"),
         pytest.param({"src/a.cc": "int a;\n"}, id="in-src"),
         pytest.param({"testdata/x.go": "package main\n"}, id="go-in-testdata"),
+        pytest.param({"plugin/go/x.go": "package main\n"}, id="go-in-a-corner"),
         pytest.param({"x.py": "pass\n" * 99, "a/x.go": "package a\n", "x.js": "1;" * 99}, id="a-little-go"),
     ],
 )
@@ -230,6 +231,7 @@ def test_what_lies_beside_does_not_stand_in_for_a_foreign_build_system(
         pytest.param({"unix/Makefile": _BUILDS}, id="unix"),
         pytest.param({"build/cmake/CMakeLists.txt": "project(x)\n"}, id="build-cmake"),
         pytest.param({"tree/Makefile": _BUILDS}, id="own-name"),
+        pytest.param({"go.mod": "module x\n"}, id="go"),
     ],
 )
 def test_a_build_file_of_the_project_counts_beside_a_foreign_one(
@@ -237,6 +239,14 @@ def test_a_build_file_of_the_project_counts_beside_a_foreign_one(
 ) -> None:
     (candidate,) = detect(make_tree({**_FOREIGN[foreign], **ours, "x.c": _MAIN}))
     assert candidate.evidence in ours
+
+
+@pytest.mark.parametrize("name", ["main.go", "cmd/x/main.go"], ids=["root", "cmd"])
+def test_a_go_program_older_than_modules_counts_beside_a_foreign_build_file(
+    make_tree: MakeTree, name: str
+) -> None:
+    (candidate,) = detect(make_tree({**_FOREIGN["bazel"], name: "package main\nfunc main() {}\n"}))
+    assert candidate.builder == "go"
 
 
 @pytest.mark.parametrize(
