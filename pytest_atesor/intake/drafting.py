@@ -88,6 +88,10 @@ def _plan_list(
     config: pytest.Config,
     facts: PlanFacts,
 ) -> Plan:
+    if "profile-root" in options.given:
+        raise UsageError(
+            f"--atesor-profile-root is for manifests, and {file.source} is a package list; drop the option"
+        )
     data = read_input(file.path, _LARGEST_LIST_BYTES).data
     plan = plan_package_list(
         parse_package_list(data, file.source), facts, source=file.source, only=names, shard=options.shard

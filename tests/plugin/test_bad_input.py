@@ -49,6 +49,11 @@ BAD = {
         "choose one of auto, docker, podman, host, or give an agent",
     ),
     "fewer cases than none": (["--atesor-list=good", "--atesor-max-cases=-5"], 2, "number of cases '-5'"),
+    "profiles of a list": (
+        ["--atesor-list=good", "--atesor-profile-root=."],
+        2,
+        "--atesor-profile-root is for manifests, and packages/good.json is a package list",
+    ),
     "no output root": (["--atesor-list=good", "--atesor-output-root="], 2, "empty output root"),
     "unknown name": (["--atesor-list=good", "--atesor-only=zlip"], 2, '"zlip"'),
     "unknown name in an argument": (["packages/good.json::zlip"], 2, '"zlip"'),
