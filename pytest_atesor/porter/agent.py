@@ -137,6 +137,7 @@ def _port(
 
 def _open(settings: Settings, environ: Mapping[str, str], phases: Phases) -> "Place":
     """Return the sandbox, created where it is missing. Raises SetupError and SandboxError."""
+    from pytest_atesor.porter.download_pool import DownloadPool  # noqa: PLC0415 - the same
     from pytest_atesor.porter.run import Place  # noqa: PLC0415 - keeps a bad flag's answer cheap
     from pytest_atesor.sandbox.image import ensure_image  # noqa: PLC0415 - the same
     from pytest_atesor.sandbox.sandbox import find_running_image, open_sandbox  # noqa: PLC0415 - the same
@@ -182,6 +183,7 @@ def _open(settings: Settings, environ: Mapping[str, str], phases: Phases) -> "Pl
         sandbox=sandbox,
         workspace=slot_directory(state, settings.container) / "workspace",
         index=state / "contents" / f"{settings.platform}-riscv64",
+        downloads=DownloadPool(state / "downloads"),
         recipes=recipes,
         renew=partial(make, reset=True),
     )

@@ -6,24 +6,43 @@ from collections.abc import Iterable
 from pytest_atesor.porter.builders.shared import words
 from pytest_atesor.porter.dependency_tables import BUILD_DEPENDENCY_TOOLS
 
-__all__ = ["install_script", "parse_build_depends", "source_script"]
+__all__ = ["HANDED_IN", "describe_script", "install_script", "parse_build_depends", "source_script"]
+
+HANDED_IN = "ATESOR_DOWNLOADS"
+"""The variable that names, inside, a directory of files that need no download."""
 
 _APT = "apt-get -o Acquire::Retries=3 -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=120"
 _ARCHIVES = "/workspace/cache/apt/archives"
 _INSTALL = "install -y --no-install-recommends"
+_DESCRIBED = "/var/cache/apt/atesor-described"
 # Of a package that lies in its cache apt looks at nothing but the size. Asked with an empty cache, it names
 # every file that it would download, with its digest.
+_DESCRIBE = f"""\
+describe() {{
+  {_APT} -o Dir::Cache::archives=/nowhere -o Acquire::ForceHash=SHA256 --print-uris -qq \
+    {_INSTALL} "$@" 2>/dev/null
+}}
+"""
+# What was handed in is copied first: its writer may be somebody else, a copy is root's alone. The answer of
+# describe_script serves the same packages once. All files are looked at in one go, and only when one is wrong
+# each by itself.
 _CHECK = f"""\
+{_DESCRIBE}handed=${{{HANDED_IN}:-}}
 check() {{
-  ls {_ARCHIVES}/*.deb >/dev/null 2>&1 || return 0
-  {_APT} -o Dir::Cache::archives=/nowhere -o Acquire::ForceHash=SHA256 --print-uris -qq \\
-    {_INSTALL} "$@" 2>/dev/null |
-    while read -r _ file _ digest; do
-      [ -f "{_ARCHIVES}/$file" ] || continue
-      echo "${{digest#SHA256:}}  {_ARCHIVES}/$file" | sha256sum --check --status 2>/dev/null && continue
-      echo "$file is not what the package lists describe; it is downloaded again"
-      rm -f "{_ARCHIVES}/$file"
-    done
+  [ -n "$handed" ] || ls {_ARCHIVES}/*.deb >/dev/null 2>&1 || return 0
+  [ -n "$handed" ] && [ -s {_DESCRIBED} ] || describe "$@" >{_DESCRIBED} || :
+  [ -z "$handed" ] || while read -r _ file _; do
+    [ -f "{_ARCHIVES}/$file" ] || [ ! -f "$handed/$file" ] || echo "$handed/$file"
+  done <{_DESCRIBED} | xargs -r cp -t {_ARCHIVES} -- || :
+  while read -r _ file _ digest; do
+    [ ! -f "{_ARCHIVES}/$file" ] || echo "${{digest#SHA256:}}  {_ARCHIVES}/$file"
+  done <{_DESCRIBED} >{_DESCRIBED}.sums
+  rm -f {_DESCRIBED}
+  sha256sum --check --strict --status {_DESCRIBED}.sums 2>/dev/null || while read -r line; do
+    echo "$line" | sha256sum --check --strict --status 2>/dev/null && continue
+    echo "${{line##*/}} is not what the package lists describe; it is downloaded again"
+    rm -f "{_ARCHIVES}/${{line##*/}}"
+  done <{_DESCRIBED}.sums
 }}
 """
 _MOST_PACKAGES = 60
@@ -52,19 +71,34 @@ def _update_script(*, always: bool = False) -> str:
 def install_script(packages: Iterable[str], optional: Iterable[str] = ()) -> str:
     """Return root's script that installs ``packages``, and ``optional`` ones as far as they can be had.
 
-    Lists that are older than the mirror's packages are made current once. What an earlier case downloaded is
-    used only where it is what the signed lists describe.
+    Lists that are older than the mirror's packages are made current once. What an earlier case downloaded,
+    and what lies in the directory that the variable :data:`HANDED_IN` names, is used only where it is what
+    the signed lists describe.
     """
     wanted, extra = words(packages), words(optional)
     return (
         f"export DEBIAN_FRONTEND=noninteractive\nmkdir -p {_ARCHIVES}/partial\n{_CHECK}"
-        f'get() {{ check "$@"; {_APT} -o Dir::Cache::archives={_ARCHIVES} {_INSTALL} "$@"; }}\n'
+        f'get() {{ check "$@" && {_APT} -o Dir::Cache::archives={_ARCHIVES} {_INSTALL} "$@"; }}\n'
         f"{_update_script()}"
         f"get{wanted}{extra} && exit 0\n"
         f"{_update_script(always=True)}"
         f"get{wanted}{extra} && exit 0\n"
         + (f'for one in{extra}; do get "$one" || echo "not installed: $one"; done\n' if extra else "")
         + (f"get{wanted}\n" if wanted else "true\n")
+    )
+
+
+def describe_script(packages: Iterable[str], optional: Iterable[str] = ()) -> str:
+    """Return root's script that prints the files that :func:`install_script` would download, with digests.
+
+    Where not all of ``optional`` are known, those of ``packages`` alone.
+    """
+    wanted, extra = words(packages), words(optional)
+    return (
+        f"{_DESCRIBE}rm -f {_DESCRIBED}\n{_update_script()}"
+        f"if describe{wanted}{extra} >{_DESCRIBED}.new; then\n"
+        f"  mv {_DESCRIBED}.new {_DESCRIBED}; cat {_DESCRIBED}\n"
+        f"else {f'describe{wanted} || :' if wanted else ':'}; fi\n"
     )
 
 

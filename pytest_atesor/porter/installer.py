@@ -8,6 +8,8 @@ from pathlib import Path
 from pytest_atesor.porter.contents import INDEX_SCRIPT, KEPT_S, ContentsIndex, adopt_index, index_age_s
 from pytest_atesor.porter.debian import parse_build_depends
 from pytest_atesor.porter.dependencies import FileIndex, Resolution, resolve_need
+from pytest_atesor.porter.download_pool import DownloadPool
+from pytest_atesor.porter.downloads import Downloads
 from pytest_atesor.porter.needs import Need, NeedKind
 from pytest_atesor.porter.platforms.debian import DEBIAN
 from pytest_atesor.porter.platforms.interface import Profile, TableIndex
@@ -22,11 +24,12 @@ _INDEX_S = 600.0
 class Installer:
     """Finds and installs packages.
 
-    ``index`` is where the file index is kept, ``workspace`` the host's side of it, ``profile`` the platform.
+    ``index`` is where the file index is kept, ``workspace`` the host's side of it, ``profile`` the platform,
+    ``pool`` what slots share of their downloads (None: nothing).
     ``deadline``, on the monotonic clock, is when the package manager must have come back.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - keyword-only facts of one sandbox
         self,
         shell: Shell,
         *,
@@ -35,6 +38,7 @@ class Installer:
         say: Callable[[str], None],
         bring: Callable[[tuple[str, ...]], None] = lambda _paths: None,
         profile: Profile = DEBIAN,
+        pool: DownloadPool | None = None,
     ) -> None:
         self._shell = shell
         self._index = index
@@ -42,6 +46,7 @@ class Installer:
         self._bring = bring
         self._say = say
         self._profile = profile
+        self._downloads = Downloads(shell, profile, pool=pool, workspace=workspace, say=say)
         self.deadline = float("inf")
         self.installed: dict[str, str] = {}
         self.refused: dict[str, None] = {}
@@ -97,12 +102,7 @@ class Installer:
         if extra:
             self._say(f"installing what can be had ({origin}): {' '.join(extra)}")
         self._shell.set_network(enabled=True)
-        done = self._shell.script(
-            self._profile.install(wanted, extra),
-            user="root",
-            sink=self._shell.output,
-            timeout_s=self._limit_s(_APT_S),
-        )
+        done = self._downloads.install(wanted, extra, timeout_s=self._limit_s(_APT_S))
         if done.exit_code != 0 or done.timed_out:
             self._say(f"the package manager could not install {' '.join(wanted)}")
             self.refused.update(dict.fromkeys(wanted))

@@ -10,6 +10,7 @@ from pytest_atesor.core.package_testing import PackageTesting
 from pytest_atesor.errors import AtesorError
 from pytest_atesor.porter.builders.interface import Suite
 from pytest_atesor.porter.builders.shared import quote
+from pytest_atesor.porter.downloads import Downloads
 from pytest_atesor.porter.package_tests import SuiteStatus
 from pytest_atesor.porter.packaged import set_packaged_aside
 from pytest_atesor.porter.phases import Phases
@@ -176,7 +177,7 @@ def _rebuild(recipe: Recipe, bench: _Bench, run: Run, name: str) -> bool:
     place.bring((f"src/{name}",))
     before = digest_natives(read_tree(place.workspace / "src" / name))
     run.build_system = recipe.build_system
-    if not (_install(recipe, shell, run, bench.phases) and _carry_out(recipe, shell, run, bench.phases)):
+    if not (_install(recipe, bench, run) and _carry_out(recipe, shell, run, bench.phases)):
         return False
     with bench.phases.phase("scan"):
         products = ("stage", f"build/{name}")
@@ -201,7 +202,11 @@ def _conclude(recipe: Recipe, bench: _Bench, run: Run) -> None:
         cwd=tests.cwd if tests else "/workspace",
         environment=tests.environment if tests else {},
         network=tests is not None and tests.network,
-        needs=KnownNeeds(bench.shell, recipe.platform, tests.packages) if tests else None,
+        needs=(
+            KnownNeeds(bench.shell, recipe.platform, tests.packages, _downloads(recipe, bench))
+            if tests
+            else None
+        ),
     )
     run_package_tests(bench.settings, run, trial, suites)
 
@@ -210,15 +215,25 @@ def _suite(tests: PackageTests) -> Suite:
     return Suite(framework=tests.framework, command=tests.command, prepare=tests.prepare, script=tests.script)
 
 
-def _install(recipe: Recipe, shell: Shell, run: Run, phases: Phases) -> bool:
+def _downloads(recipe: Recipe, bench: _Bench) -> Downloads:
+    return Downloads(
+        bench.shell,
+        profile_of(recipe.platform),
+        pool=bench.place.downloads,
+        workspace=bench.place.workspace,
+        say=bench.phases.say,
+    )
+
+
+def _install(recipe: Recipe, bench: _Bench, run: Run) -> bool:
     if not recipe.packages:
         return True
     profile = profile_of(recipe.platform)
     pinned = [profile.pinned(name, version) for name, version in recipe.packages.items()]
-    with phases.phase("dependencies", " ".join(pinned)):
-        done = shell.script(profile.install(pinned, ()), user="root", sink=shell.output)
+    with bench.phases.phase("dependencies", " ".join(pinned)):
+        done = _downloads(recipe, bench).install(pinned)
         if done.exit_code != 0:
-            phases.fail()
+            bench.phases.fail()
             run.outcome = failed(Cause.DEPENDENCY, f"these could not be installed: {' '.join(pinned)}")
     return done.exit_code == 0
 

@@ -31,6 +31,7 @@ from pytest_atesor.porter.workplace import (
 
 if TYPE_CHECKING:
     from pytest_atesor.porter.attempts import Built
+    from pytest_atesor.porter.download_pool import DownloadPool
     from pytest_atesor.porter.installer import Installer
     from pytest_atesor.porter.package_tests import SuiteResult
     from pytest_atesor.porter.proofs import Proof
@@ -65,13 +66,15 @@ class Place:
     """Where a port happens: sandbox, the host's side of its workspace, the index that all slots share.
 
     ``bring`` makes paths of the workspace on the host what they are in the sandbox, where that is not one
-    directory. ``recipes`` opens the cache, None where there is none; ``renew`` makes the sandbox anew, empty.
+    directory. ``downloads`` is what the slots share of them, None for nothing. ``recipes`` opens the cache,
+    None where there is none; ``renew`` makes the sandbox anew, empty.
     """
 
     sandbox: SandboxLike
     workspace: Path
     index: Path
     bring: Callable[[tuple[str, ...]], None] = is_here
+    downloads: "DownloadPool | None" = None
     recipes: "Callable[[], RecipeCache | None]" = lambda: None
     renew: Callable[[], object] = lambda: None
 
@@ -240,6 +243,7 @@ def _build(settings: Settings, place: Place, shell: Shell, run: Run, phases: Pha
         say=phases.say,
         bring=place.bring,
         profile=profile_of(settings.platform),
+        pool=place.downloads,
     )
     with phases.phase("dependencies"):
         _install_commands(shell, installer, work.candidates[0])

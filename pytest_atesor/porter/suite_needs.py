@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 
 from pytest_atesor.errors import SandboxError
 from pytest_atesor.porter.builders.interface import BuildOptions, Candidate
+from pytest_atesor.porter.downloads import Downloads
 from pytest_atesor.porter.installer import Installer
 from pytest_atesor.porter.platforms import profile_of
 from pytest_atesor.porter.repair import Progress, Repair
@@ -62,8 +63,11 @@ class FoundNeeds:
 class KnownNeeds:
     """Installs what a recipe says that its tests had, in those versions, and nothing else."""
 
-    def __init__(self, shell: Shell, platform: str, packages: Mapping[str, str]) -> None:
+    def __init__(
+        self, shell: Shell, platform: str, packages: Mapping[str, str], downloads: Downloads
+    ) -> None:
         self._shell = shell
+        self._downloads = downloads
         self._profile = profile_of(platform)
         self._packages = packages
 
@@ -74,8 +78,7 @@ class KnownNeeds:
         pinned = [self._profile.pinned(name, version) for name, version in self._packages.items()]
         self._shell.end_builders()  # they must not see the network
         self._shell.set_network(enabled=True)
-        script = self._profile.install(pinned, ())
-        done = self._shell.script(script, user="root", sink=self._shell.output, timeout_s=limit_s)
+        done = self._downloads.install(pinned, timeout_s=limit_s)
         return done.exit_code == 0 and not done.timed_out
 
     def supply(self, log: str, limit_s: float) -> bool:  # noqa: ARG002 - the protocol's

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterable
 
 from pytest_atesor.porter.builders.shared import words
-from pytest_atesor.porter.debian import install_script, source_script
+from pytest_atesor.porter.debian import describe_script, install_script, source_script
 from pytest_atesor.porter.platforms.interface import Profile
 
 __all__ = ["DEBIAN"]
@@ -29,5 +29,6 @@ DEBIAN = Profile(
     versions=_plan_versions,
     refresh=_REFRESH,
     build_depends=source_script,
+    describe=describe_script,
     has_index=True,
 )

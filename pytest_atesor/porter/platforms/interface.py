@@ -14,9 +14,11 @@ class Profile:
     ``install`` returns root's script for packages that are needed and others that may be left out, ``pinned``
     the word that asks for one version, ``plan_by_hand`` the command line for a person, ``refresh`` what comes
     before it. ``versions`` returns the builder's script that prints ``name=version`` lines, ``build_depends``
-    root's script that prints what a source package of that name is built with (None: nobody tells). ``files``
-    names the owner of files where the platform has no index of its own; ``names`` are its names of packages
-    that rules call by Debian's.
+    root's script that prints what a source package of that name is built with (None: nobody tells).
+    ``describe`` returns root's script that prints what ``install`` would download for the same packages, as
+    apt's ``--print-uris`` does (None: downloads are not shared between slots). ``files`` names the owner of
+    files where the platform has no index of its own; ``names`` are its names of packages that rules call by
+    Debian's.
     """
 
     install: Callable[[Iterable[str], Iterable[str]], str]
@@ -25,6 +27,7 @@ class Profile:
     versions: Callable[[Iterable[str]], str]
     refresh: str
     build_depends: Callable[[str], str] | None = None
+    describe: Callable[[Iterable[str], Iterable[str]], str] | None = None
     has_index: bool = False
     files: Mapping[str, str] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)

@@ -8,7 +8,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
@@ -19,7 +19,7 @@ from pytest_atesor.errors import SandboxError
 from pytest_atesor.porter.sources.interface import RunsCommands, SourceError, Trouble
 from pytest_atesor.sandbox.interface import ExecSpec
 
-__all__ = ["SOURCE_ROOT", "CommandEnd", "Incoming", "Job"]
+__all__ = ["SOURCE_ROOT", "CommandEnd", "Incoming", "Job", "opening_incoming"]
 
 SOURCE_ROOT: Final = "/workspace/src"
 _TIMED_OUT_CODES: Final = frozenset({124, 137, 143})
@@ -107,18 +107,9 @@ class Job:
             )
         return end.text
 
-    @contextmanager
-    def incoming(self) -> Iterator["Incoming"]:
-        """Open a directory through which the host hands files in; it is removed afterwards.
-
-        Its name cannot be guessed and it cannot be listed, so nobody else on the host finds what lies in it.
-        """
-        directory = Path(tempfile.mkdtemp(prefix=_INCOMING, dir=self.workspace))
-        try:
-            directory.chmod(0o711)
-            yield Incoming(directory, f"/workspace/{directory.name}")
-        finally:
-            shutil.rmtree(directory, ignore_errors=True)
+    def incoming(self) -> AbstractContextManager["Incoming"]:
+        """Open a directory through which the host hands files in; it is removed afterwards."""
+        return opening_incoming(self.workspace)
 
     def remove_stale(self) -> None:
         """Remove what a fetch that was killed in this workspace has left on the host."""
@@ -140,3 +131,18 @@ class Incoming(NamedTuple):
             stream.write(data)
         path.chmod(0o644)
         return f"{self.inside}/{name}"
+
+
+@contextmanager
+def opening_incoming(workspace: Path) -> Iterator[Incoming]:
+    """Open a directory of the workspace through which the host hands files in; it is removed afterwards.
+
+    Its name cannot be guessed and it cannot be listed, so nobody else on the host finds what lies in it.
+    Raises OSError.
+    """
+    directory = Path(tempfile.mkdtemp(prefix=_INCOMING, dir=workspace))
+    try:
+        directory.chmod(0o711)
+        yield Incoming(directory, f"/workspace/{directory.name}")
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
