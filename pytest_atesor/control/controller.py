@@ -24,8 +24,8 @@ from pytest_atesor.control.signals import signals_blocked
 from pytest_atesor.control.watch import WorkerWatch
 from pytest_atesor.core.attempt_json import load_attempt
 from pytest_atesor.core.outcome import Cause, Status
-from pytest_atesor.work.collection import BEGUN_ATTRIBUTE, FENCE_NAME, RECORD_ATTRIBUTE
-from pytest_atesor.work.evidence import CaseText, describe_failure, list_properties
+from pytest_atesor.work.collection import BEGUN_ATTRIBUTE, FENCE_NAME, PREVENTED_ATTRIBUTE, RECORD_ATTRIBUTE
+from pytest_atesor.work.evidence import CaseText, describe_failure, describe_hook, list_properties
 from pytest_atesor.work.parcel import unpack_report
 from pytest_atesor.work.worker import STOP_WORKER, read_tail, show_path
 
@@ -138,21 +138,26 @@ class Controller:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take what a worker's report says of its attempt."""
-        if self.session.case(report.nodeid) is None:
+        case = self.session.case(report.nodeid)
+        if case is None:
             return
         begun = getattr(report, BEGUN_ATTRIBUTE, None)
         raw = getattr(report, RECORD_ATTRIBUTE, None)
-        if begun is not None and raw is not None:
-            earlier = load_attempt(raw, f"the report of {report.nodeid}")
-            self.session.attempt_retried(report.nodeid, earlier, begun)
-        elif begun is not None:
+        prevented = getattr(report, PREVENTED_ATTRIBUTE, None)
+        record = None if raw is None else load_attempt(raw, f"the report of {report.nodeid}")
+        if begun is not None and record is not None and report.passed:
+            self.session.attempt_retried(report.nodeid, record, begun)
+            return
+        if begun is not None:
             self.session.attempt_began(report.nodeid, begun)
-        elif raw is not None:
-            record = load_attempt(raw, f"the report of {report.nodeid}")
+        if record is not None:
             self.session.attempt_ended(report.nodeid, record)
-            if report.failed:
-                text: Any = CaseText(record, str(report.longrepr))
-                report.longrepr = text
+        if prevented is not None:
+            cause = prevented["cause"] and Cause(prevented["cause"])
+            self.session.case_prevented(report.nodeid, prevented["reason"], cause)
+            self._live.cases_skipped((case,), prevented["reason"])
+        if report.failed:
+            self._take_failure(case, report, record)
         if report.when == "call" or not report.passed:
             self._reported.add(report.nodeid)
 
@@ -248,6 +253,16 @@ class Controller:
     def pytest_internalerror(self) -> None:
         """Make room on the terminal for the traceback."""
         self._live.stop_region()
+
+    def _take_failure(self, case: Case, report: pytest.TestReport, record: AttemptRecord | None) -> None:
+        """Put our words into the report of a case that failed; that a hook failed after one is a defect."""
+        has_failed = record is not None and record.status not in {Status.PASS, Status.SKIPPED}
+        if record is not None and has_failed and report.when == "call":
+            text: Any = CaseText(record, str(report.longrepr))
+            report.longrepr = text
+        elif report.when != "setup" and not has_failed:
+            why = describe_hook(report, self._config.rootpath)
+            self.session.defects.append(f"{case.label}: a hook failed after the case had ended: {why}")
 
     # Reports that no worker makes.
 

@@ -166,18 +166,28 @@ class LiveReport:
     def status_words(self, report: pytest.TestReport) -> tuple[str, str, Any] | None:
         """Return category, letter and word of a report; no letter and word where we print lines."""
         if report.when != "call":
-            return ("", "", "") if report.passed else None
+            return ("", "", "") if report.passed else self._hook_words(report)
         raw = getattr(report, RECORD_ATTRIBUTE, None)
         status = self._known.get(report.nodeid) if raw is None else Status(raw["status"])
         if status is None:
             return None
         category, letter = _LETTERS[status]
+        if report.failed and category != "failed":
+            return self._hook_words(report)
         if self._shows_lines and not self._is_summary:
             return category, "", ""
         word = status.value
         if not self._is_summary and raw is not None:
             word += f" ({raw['cause'] or format(raw['duration_s'], '.1f') + ' s'})"
         return category, letter, (word, {"yellow": True}) if status is Status.UNVERIFIED else word
+
+    def _hook_words(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
+        """Return what a report counts as that a hook made; pytest has words of its own for it."""
+        if not self._shows_lines or self._is_summary:
+            return None
+        if report.failed:
+            return "failed" if report.when == "call" else "error", "", ""
+        return "xfailed" if hasattr(report, "wasxfail") else "skipped", "", ""
 
     def header(self, bundle: str, engine: str) -> list[str]:
         """Return the lines of pytest's header: where the bundle is, and the engine that was found."""

@@ -44,7 +44,7 @@ def decide_resume(ledger: Ledger, *, retry_failed: bool = False) -> tuple[str, .
 
     These are the selected cases (all of the plan when none was ever selected) that have no outcome yet; those
     that were interrupted or skipped for a cause count as such. ``retry_failed`` adds what ended as anything
-    but PASS.
+    but PASS, or a skip as it should be.
     """
     candidates = ledger.selected or ledger.plan.cases
     return tuple(
@@ -115,7 +115,7 @@ def _is_incomplete(ledger: Ledger, case_id: str, *, retry_failed: bool) -> bool:
         case Skipped(cause=cause):
             return cause is not None
         case Ended(record=record):
-            return record.cause is Cause.INTERRUPTED or (retry_failed and record.status is not Status.PASS)
+            return record.cause is Cause.INTERRUPTED or (retry_failed and _is_bad(record))
         case _:
             assert_never(state)
 
@@ -127,6 +127,10 @@ def _has_failed(ledger: Ledger, case_id: str) -> bool:
             | NotStarted(earlier=AttemptRecord() as record)
             | Skipped(standing=AttemptRecord() as record)
         ):
-            return record.status is not Status.PASS
+            return _is_bad(record)
         case _:
             return False
+
+
+def _is_bad(record: AttemptRecord) -> bool:
+    return record.status is not Status.PASS and not (record.status is Status.SKIPPED and record.cause is None)

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from pytest_atesor.core.attempt_json import dump_attempt
-from pytest_atesor.core.outcome import Status
-from pytest_atesor.work.evidence import list_earlier, list_properties
+from pytest_atesor.core.outcome import Cause, Status
+from pytest_atesor.work.evidence import describe_hook, list_earlier, list_properties
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BEGUN_ATTRIBUTE",
     "FENCE_NAME",
+    "PREVENTED_ATTRIBUTE",
     "RECORD_ATTRIBUTE",
     "WORKER_KEY",
     "BatchDirectory",
@@ -48,7 +49,10 @@ WORKER_KEY: Final[pytest.StashKey[Worker]] = pytest.StashKey()
 
 BEGUN_ATTRIBUTE: Final = "atesor_begun"
 RECORD_ATTRIBUTE: Final = "atesor_record"
-"""The attributes of a report that carry a begun attempt and an attempt's record to the controller."""
+PREVENTED_ATTRIBUTE: Final = "atesor_prevented"
+"""The attributes of a report that carry a begun attempt, an attempt's record, and why a case has no attempt
+(``reason`` and ``cause``), to the controller.
+"""
 
 
 class CaseFailed(Exception):  # noqa: N818 - an outcome, not an error of this program
@@ -160,16 +164,41 @@ class CaseItem(pytest.Item):
 
     def annotate(self, report: pytest.TestReport) -> None:
         """Put onto a report of this item what the controller must know."""
+        if report.when == "teardown":
+            if self.refusal:
+                # After the record: nothing else can begin on this disk.
+                setattr(report, BEGUN_ATTRIBUTE, {"error": self.refusal})
+            return
         if report.when == "setup" and self.begun is not None:
             setattr(report, BEGUN_ATTRIBUTE, self.begun)
-        if report.when == "teardown" and self.refusal:
-            # After the record: nothing else can begin on this disk.
-            setattr(report, BEGUN_ATTRIBUTE, {"error": self.refusal})
-        if report.when == "call" and self.record is not None:
+        own_reason = self._own_reason()
+        if own_reason:
+            if report.skipped:
+                report.longrepr = (str(self.path), 0, f"Skipped: {own_reason}")
+        elif self.record is None and not report.passed:
+            self._close(report)
+        if self.record is not None:
             setattr(report, RECORD_ATTRIBUTE, dump_attempt(self.record))
-        if report.skipped:
-            reason = self.record.reason if self.record is not None else "not begun"
-            report.longrepr = (str(self.path), 0, f"Skipped: {reason}")
+
+    def _own_reason(self) -> str:
+        """Return why the case was skipped by this program, empty when it was not."""
+        if self.record is not None:
+            return self.record.reason if self.record.status is Status.SKIPPED else ""
+        return self.begun.get("error", "") if self.begun is not None else ""
+
+    def _close(self, report: pytest.TestReport) -> None:
+        """Say what becomes of a case before which somebody else's hook skipped or raised."""
+        reason = describe_hook(report, self.config.rootpath)
+        cause = None if report.skipped else Cause.ENVIRONMENT
+        if self.begun is None:
+            why = reason if cause is None else f"not started: {reason}"
+            setattr(report, PREVENTED_ATTRIBUTE, {"reason": why, "cause": cause and cause.value})
+            self.user_properties += list_properties(self.case, None, "")
+            return
+        worker = self.config.stash[WORKER_KEY]
+        status = Status.SKIPPED if cause is None else Status.FAIL
+        self.record, _, self.refusal = worker.give_up(self.case, status, cause, reason)
+        self.user_properties += list_properties(self.case, self.record, worker.show_log(self.record))
 
     def _announce(self, record: AttemptRecord, begun: dict[str, str]) -> None:
         """Tell the controller, while the item runs, that an attempt ended and the next one began."""

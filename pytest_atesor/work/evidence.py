@@ -7,15 +7,19 @@ say the rest. There is never a Python traceback in it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
-from pytest_atesor.core.text import clip_output, sanitize
+from pytest_atesor.core.child_outcome import REASON_CHARACTERS
+from pytest_atesor.core.text import clip_output, sanitize, sanitize_line
 
 if TYPE_CHECKING:
+    import pytest
+
     from pytest_atesor.core.attempt import AttemptRecord
     from pytest_atesor.core.plan import Case
 
-__all__ = ["CaseText", "describe_failure", "list_earlier", "list_properties"]
+__all__ = ["CaseText", "describe_failure", "describe_hook", "list_earlier", "list_properties"]
 
 _LIMIT_BYTES: Final = 64 * 1024
 _HEAD_BYTES: Final = 2048
@@ -84,6 +88,27 @@ def describe_failure(record: AttemptRecord, log: str, tail: bytes | str = b"") -
     if output:
         lines += [_OUTPUT_HEADING, clip_output(output, _LIMIT_BYTES - _HEAD_BYTES, note=f"see {log}")]
     return clip_output("\n".join(lines), _LIMIT_BYTES, note=f"see {log}")
+
+
+def describe_hook(report: pytest.TestReport, rootdir: Path) -> str:
+    """Return in one line why a report is not passed when no case but a hook made it so.
+
+    That is the reason of a skip, or of an exception the file, line and message.
+    """
+    found = report.longrepr
+    crash = getattr(found, "reprcrash", None)
+    if expected := getattr(report, "wasxfail", ""):
+        line = expected.removeprefix("reason: ")
+    elif isinstance(found, tuple):
+        line = found[2].removeprefix("Skipped: ")
+    elif crash is not None:
+        path = Path(crash.path)
+        place = path.relative_to(rootdir) if path.is_relative_to(rootdir) else path.name
+        message = crash.message.partition("\n")[0]
+        line = f"{place}:{crash.lineno}: {message}"
+    else:
+        line = str(found).strip().rpartition("\n")[2]
+    return sanitize_line(line, REASON_CHARACTERS)
 
 
 def list_earlier(record: AttemptRecord, log: str) -> tuple[str, object]:

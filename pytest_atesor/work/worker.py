@@ -189,6 +189,19 @@ class Worker:
             return CaseEnd(record, defect, str(error))
         return CaseEnd(record, defect)
 
+    def give_up(self, case: Case, status: Status, cause: Cause | None, reason: str) -> CaseEnd:
+        """Write the record of the attempt that was begun and will not run, and return it."""
+        attempt = self._attempt
+        if attempt is None:
+            raise RuntimeError(f"case {case.label} was not begun")
+        end = self._fail(Cause.ENVIRONMENT, reason, self._clock.monotonic())
+        record = self._make_record(case, attempt, replace(end, status=status, cause=cause))
+        try:
+            write_attempt(attempt, record)
+        except BundleError as error:
+            return CaseEnd(record, None, str(error))
+        return CaseEnd(record, None)
+
     def may_retry(self, case: Case, end: CaseEnd, attempts: int) -> bool:
         """Say whether the case gets another attempt after ``attempts``, and wait until one makes sense."""
         if end.defect is not None or end.refusal or not is_environment(end.record):

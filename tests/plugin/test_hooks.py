@@ -1,5 +1,8 @@
 """What the hooks of a user's conftest.py and other plugins do to a batch's cases."""
 
+import json
+import xml.etree.ElementTree as ET
+
 import pytest
 from lab import Lab
 
@@ -31,3 +34,138 @@ def test_a_skip_mark_skips_its_case_and_no_other(lab: Lab, mark: str, workers: s
     found = {case["label"]: case["status"] for case in lab.results()["cases"]}
     assert found == {"other": "SKIPPED", "good": "PASS", "bad": "FAIL"}
     assert sorted(lab.events()) == ["end bad", "end good", "start bad", "start good"]
+
+
+SKIPS = """
+import pytest
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.name == "known":
+            item.add_marker(pytest.mark.xfail(run=False, reason="it hangs"))
+
+def pytest_runtest_setup(item):
+    if item.name == "early":
+        pytest.skip("not today")
+
+class Late:
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_setup(self, item):
+        if item.name == "late":
+            pytest.skip("no sandbox for it")
+
+def pytest_configure(config):
+    config.pluginmanager.register(Late())
+"""
+
+
+@WORKERS
+def test_a_hook_s_skip_has_its_reason_and_fails_no_batch(lab: Lab, workers: str) -> None:
+    (lab.root / "conftest.py").write_text(SKIPS)
+    lab.write_list("four", {"early": "fail", "late": "fail", "known": "fail", "good": "pass"})
+    run = lab.run("--atesor-list", "four", workers, "--junitxml=junit.xml", "-rs")
+    assert run.code == 0, run.out + run.err
+    found = {case["label"]: case for case in lab.results()["cases"]}
+    assert {label: (case["status"], case["cause"], case["reason"]) for label, case in found.items()} == {
+        "early": ("SKIPPED", None, "not today"),
+        "late": ("SKIPPED", None, "no sandbox for it"),
+        "known": ("SKIPPED", None, "[NOTRUN] it hangs"),
+        "good": ("PASS", None, ""),
+    }
+    assert lab.results()["counts"]["SKIPPED"] == 3
+    assert [label for label, case in found.items() if case["attempts"]] == ["late", "good"]
+    cases = junit_cases(lab)
+    assert sorted(cases) == ["early", "good", "known", "late"]
+    skips = {name: case.find("skipped") for name, case in cases.items()}
+    assert {name: skip.attrib["message"] for name, skip in skips.items() if skip is not None} == {
+        "early": "not today",
+        "late": "no sandbox for it",
+        "known": "[NOTRUN] it hangs",
+    }
+    assert properties(cases["early"]) == {"status": "SKIPPED", "url": "https://example.org/fail/early"}
+    assert properties(cases["late"])["attempt"] == "001"
+    assert "SKIPPED early: not today" in run.lines
+    assert [line for line in run.lines if line.startswith("SKIPPED [1] conftest.py:") and "not today" in line]
+    assert lab.events() == ["start good", "end good"]
+
+
+RAISES = """
+import pytest
+
+def pytest_runtest_setup(item):
+    if item.name == "early":
+        raise ValueError("no key")
+
+class Late:
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_setup(self, item):
+        if item.name == "late":
+            raise ValueError("no room")
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_call(self, item):
+        if item.name == "call":
+            raise ValueError("no time\\nat all")
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_teardown(self, item):
+        if item.name == "after":
+            raise ValueError("no end")
+
+class Around:
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item):
+        yield
+        if item.name == "around":
+            raise ValueError("no way")
+
+def pytest_configure(config):
+    config.pluginmanager.register(Late())
+    config.pluginmanager.register(Around())
+"""
+
+
+@WORKERS
+def test_a_hook_s_exception_is_the_reason_of_its_case(lab: Lab, workers: str) -> None:
+    (lab.root / "conftest.py").write_text(RAISES)
+    lab.write_list("all", dict.fromkeys(("good", "early", "late", "call"), "pass"))
+    run = lab.run("--atesor-list", "all", workers, "--junitxml=junit.xml")
+    assert run.code == 1, run.out + run.err
+    found = {case["label"]: case for case in lab.results()["cases"]}
+    assert {label: (case["status"], case["cause"], case["reason"]) for label, case in found.items()} == {
+        "good": ("PASS", None, ""),
+        "early": ("SKIPPED", "environment", "not started: conftest.py:6: ValueError: no key"),
+        "late": ("FAIL", "environment", "conftest.py:12: ValueError: no room"),
+        "call": ("FAIL", "environment", "conftest.py:17: ValueError: no time"),
+    }
+    for name in ("late", "call"):
+        record = json.loads((lab.bundles[-1] / f"cases/{name}/attempts/001/attempt.json").read_text())
+        assert (record["status"], record["reason"]) == ("FAIL", found[name]["reason"])
+    assert sorted(junit_cases(lab)) == ["call", "early", "good", "late"]
+    assert properties(junit_cases(lab)["late"])["cause"] == "environment"
+    assert lab.events() == ["start good", "end good"]
+
+
+@WORKERS
+@pytest.mark.parametrize("name", ["after", "around"])
+def test_a_hook_that_raises_after_a_pass_is_a_defect_of_the_batch(lab: Lab, name: str, workers: str) -> None:
+    (lab.root / "conftest.py").write_text(RAISES)
+    lab.write_list("two", {name: "pass", "good": "pass"})
+    run = lab.run("--atesor-list", "two", workers)
+    assert run.code == 1, run.out + run.err
+    assert {case["status"] for case in lab.results()["cases"]} == {"PASS"}
+    (line,) = [line for line in run.lines if line.startswith("atesor: error: ")]
+    message = {"after": "22: ValueError: no end", "around": "29: ValueError: no way"}[name]
+    assert line == f"atesor: error: {name}: a hook failed after the case had ended: conftest.py:{message}"
+
+
+def junit_cases(lab: Lab) -> dict[str, ET.Element]:
+    root = ET.parse(lab.root / "junit.xml").getroot()  # noqa: S314 - our own file
+    cases = list(root.iter("testcase"))
+    found = {case.attrib["name"]: case for case in cases}
+    assert len(found) == len(cases)
+    return found
+
+
+def properties(case: ET.Element) -> dict[str, str]:
+    return {one.attrib["name"]: one.attrib["value"] for one in case.iter("property")}

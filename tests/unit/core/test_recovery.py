@@ -140,6 +140,14 @@ def test_a_rerun_that_was_stopped_forgets_no_failure(ledger: Ledger) -> None:
     assert decide_resume(ledger) == ("passed", "failed", "died", "cut", "skipped", "waiting")
 
 
+def test_a_skip_as_it_should_be_has_not_failed(ledger: Ledger, make_record: RecordFactory) -> None:
+    recover(ledger, {})
+    skipped = make_record("failed", Status.SKIPPED, attempt_id="002", reason="not today")
+    ledger.apply(AttemptEnded(at=LATER, record=skipped))
+    assert decide_rerun(ledger, failed=True) == ("died", "cut")
+    assert decide_resume(ledger, retry_failed=True) == ("died", "cut", "skipped", "waiting")
+
+
 def test_rerun_selects_in_plan_order(ledger: Ledger) -> None:
     recover(ledger, {})
     assert decide_rerun(ledger, failed=True) == ("failed", "died", "cut")
