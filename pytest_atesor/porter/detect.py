@@ -24,7 +24,7 @@ __all__ = ["detect", "explain_unknown"]
 _MANIFESTS = {"go": ("go.mod", "go.work"), "rust": ("Cargo.toml",)}
 _DRIVES = {
     "go": re.compile(r"\bgo (build|install)\b|\$[({]GO[)}] (build|install)\b"),
-    "rust": re.compile(r"\bcargo (\S+ )*(build|install|rustc)\b|\$[({]CARGO[)}]"),
+    "rust": re.compile(r"\bcargo (\S+ ){0,6}(build|install|rustc)\b|\$[({]CARGO[)}]"),
 }
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 

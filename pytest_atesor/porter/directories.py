@@ -54,7 +54,7 @@ _OTHER_PLATFORMS = re.compile(
     r"|vms|mac(os)?x?|osx|ios|android|be_?os|msvc?|vc\d*|vs\d*|visual[-_ ]?studio|xcode)",
     re.IGNORECASE,
 )
-_SUBMODULE = re.compile(r"^\s*path\s*=\s*\"?(.+?)\"?\s*$", re.MULTILINE)
+_SUBMODULE = re.compile(r"^[ \t]*path[ \t]*=[ \t]*\"?([^\"\n]+)", re.MULTILINE)
 
 
 def list_places(tree: Tree, extra: Iterable[str] = ()) -> tuple[str, ...]:
@@ -97,7 +97,7 @@ def read_submodules(tree: Tree) -> tuple[str, ...]:
 
 def _plain_paths(text: str) -> Iterator[str]:
     for found in _SUBMODULE.finditer(text):
-        yield found.group(1).removeprefix("./").rstrip("/")
+        yield found.group(1).strip().removeprefix("./").rstrip("/")
 
 
 def _is_aside(name: str) -> bool:

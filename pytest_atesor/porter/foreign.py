@@ -72,11 +72,11 @@ _ENDINGS = {
 _BESIDE = frozenset({"Imake", "Visual Studio"})
 # Files of the same name for something else, told by what only the build system's own have.
 _TELLS = {
-    "pyproject.toml": re.compile(r"^\s*\[(build-system|project|tool\.poetry)\]", re.MULTILINE),
+    "pyproject.toml": re.compile(r"^[ \t]*\[(build-system|project|tool\.poetry)\]", re.MULTILINE),
     # clib's list of a C library's files has nothing of npm's
     "package.json": re.compile(r'^(?!.*"src"\s*:\s*\[)|"(main|bin|dependencies)"\s*:', re.DOTALL),
 }
-_QMAKE = re.compile(r"^\s*(TEMPLATE|SOURCES|SUBDIRS)\s*[+*]?=", re.MULTILINE)
+_QMAKE = re.compile(r"^[ \t]*(TEMPLATE|SOURCES|SUBDIRS)[ \t]*[+*]?=", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -120,7 +120,7 @@ def choose_target(text: str) -> str:
     A default builds unless it is a helper by its name, asks for helpers only, or only prints.
     """
     rules = _read_rules(text)
-    goal = re.search(r"^\s*\.DEFAULT_GOAL\s*:?=\s*(\S+)", text, re.MULTILINE)
+    goal = re.search(r"^[ \t]*\.DEFAULT_GOAL[ \t]*:?=[ \t]*(\S+)", text, re.MULTILINE)
     default = goal.group(1) if goal else next((one for one in rules if not one.startswith(".")), "")
     if not _only_helps(default, rules):
         return ""

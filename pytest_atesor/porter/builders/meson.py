@@ -104,7 +104,7 @@ class MesonBuilder(Builder):
         for place in places(tree, ("build/meson", "contrib/meson")):
             prefix = f"{place}/" if place else ""
             name = f"{prefix}meson.build"
-            if not tree.has(name) or not re.search(r"^\s*project\s*\(", tree.text(name), re.MULTILINE):
+            if not tree.has(name) or not re.search(r"^[ \t]*project\s*\(", tree.text(name), re.MULTILINE):
                 continue
             declared = tree.text(f"{prefix}meson.options") or tree.text(f"{prefix}meson_options.txt")
             yield Candidate(

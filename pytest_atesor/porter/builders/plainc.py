@@ -10,7 +10,7 @@ from pytest_atesor.porter.tree import Tree
 
 __all__ = ["PlainCBuilder", "PlainCProject"]
 
-_MAIN = re.compile(r"^[ \t]*(?:int|void|auto)?\s*main\s*\(", re.MULTILINE)
+_MAIN = re.compile(r"^[ \t]*(?:(?:int|void|auto)\s+)?main\s*\(", re.MULTILINE)
 _SUFFIXES = {".c": "cc", ".cc": "c++", ".cpp": "c++", ".cxx": "c++"}
 _MOST_FILES = 60
 

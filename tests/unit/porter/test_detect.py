@@ -250,6 +250,22 @@ def test_a_go_program_older_than_modules_counts_beside_a_foreign_build_file(
 
 
 @pytest.mark.parametrize(
+    "text", ["\n" * 500_000, " " * 500_000, "cargo " * 80_000], ids=["lines", "blanks", "words"]
+)
+def test_hostile_files_cost_detection_next_to_nothing(make_tree: MakeTree, text: str) -> None:
+    names = ("Makefile", "meson.build", "configure", "pyproject.toml", "package.json", "x.pro", ".gitmodules")
+    tree = make_tree({
+        **dict.fromkeys(names, text),
+        "CMakeLists.txt": text,
+        "x.c": text * 2,
+        "Cargo.toml": text,
+    })
+    started = time.process_time()
+    assert detect(tree)
+    assert time.process_time() - started < 10
+
+
+@pytest.mark.parametrize(
     "files",
     [
         pytest.param({"pyproject.toml": "[tool.ruff]\n"}, id="settings-of-a-linter"),
