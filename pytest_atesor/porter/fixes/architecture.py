@@ -52,7 +52,10 @@ _ASSEMBLER = (
     r"|invalid register name for"
 )
 _FOREIGN_OBJECT = r"(?<![\w./+@-])(?P<name>[\w./+@-]+(?:\([\w.+@-]+\))?): (?:Relocations in generic ELF \(EM: (?!243\))\d+\)|error adding symbols: [Ff]ile in wrong format)"
-_REFUSED = r"(?:[Uu]nsupported|[Uu]nknown|[Nn]ot supported|[Nn]o support|[Uu]nrecognized)"
+_REFUSED = (
+    r"(?:[Uu]nsupported|[Uu]nknown|[Nn]ot (?:yet )?(?:supported|ported|implemented)|[Nn]o support|[Aa]dd support for"
+    r"|[Uu]nrecogni[sz]ed)"
+)
 _PROCESSOR = r"(?:[Aa]rch|ARCH|[Cc]pu|CPU|[Pp]latform|[Pp]rocessor|[Ee]ndian)"
 
 # Where a build system or a script of the build's says what ended it; a config triplet's "-unknown-" refuses nothing.

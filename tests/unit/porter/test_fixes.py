@@ -153,6 +153,8 @@ def test_a_build_that_refuses_this_processor_says_so_and_asks_for_nothing(
         "src/arch/x.c:1:1: error: unknown type name 'riscv_foo'\n",
         "-- CMAKE_SYSTEM_PROCESSOR value `riscv64` is unknown\n",
         "configure: WARNING: unsupported architecture riscv64\n",
+        "WARNING: Unknown CPU family riscv, please report this at https://a.org/issues/new\n",
+        "CMake Warning at a.cmake:239 (message):\n  Unsupported target architecture riscv64! Please set\n",
         "make: *** No rule to make target 'arch/riscv64/unknown.c'.  Stop.\n",
         "configure: error: no support for libfoo in /usr/lib/riscv64-linux-gnu\n",
         "Makefile:3: *** Unknown platform, you must specify a platform.  Stop.\n",
@@ -171,6 +173,19 @@ def test_a_platform_that_is_refused_is_the_last_thing_believed() -> None:
 def test_a_check_from_a_pipe_needs_no_header_of_other_processors() -> None:
     log = "<stdin>:1:10: fatal error: cpuid.h: No such file or directory\n"
     assert "foreign-header" not in [one.rule.name for one in diagnose(log, "make")]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Please add support for your architecture in build/build_config.h",
+        "This CPU is not yet ported",
+        "Unrecognised processor",
+    ],
+)
+def test_source_that_refuses_this_processor_says_so(said: str) -> None:
+    log = f"src/build_config.h:9:2: error: #error {said}\n    9 | #error {said}\n"
+    assert _first_fix("make", log) == ("refused-architecture", Cause.UNSUPPORTED, (said,))
 
 
 def test_every_missing_header_is_collected_once() -> None:
