@@ -49,9 +49,10 @@ class _Found(NamedTuple):
 def detect(tree: Tree, builders: Iterable[Builder] = BUILDERS) -> tuple[Candidate, ...]:
     """Return the candidates for ``tree``, best first; empty when no builder knows it.
 
-    A root's build file comes before those below it, the usual directories before any others. A Go or Cargo
-    file of a tree whose own sources are mostly C (bindings, a helper) ranks behind the C build beside it. A
-    tree that a foreign build system claims is not compiled by guess.
+    A root's build file comes before those below it, the usual directories before any others, which count
+    only where nothing builds the root. A Go or Cargo file of a tree whose own sources are mostly C (bindings,
+    a helper) ranks behind the C build beside it. A tree that a foreign build system claims is not compiled
+    by guess.
     """
     sizes = count_source_bytes(tree)
     claimed = find_foreign(tree).claims
@@ -60,7 +61,13 @@ def detect(tree: Tree, builders: Iterable[Builder] = BUILDERS) -> tuple[Candidat
         for builder in builders
         for candidate in builder.find(tree)
     ]
-    kept = [one for one in found if _stands_for_the_project(one, tree, sizes, claimed=claimed)]
+    only_likely = claimed or any(map(_builds_the_root, found))
+    kept = [
+        one
+        for one in found
+        if not (only_likely and one.place is _Place.GUESS)
+        and _stands_for_the_project(one, tree, sizes, claimed=claimed)
+    ]
     ranked = _order_places(_put_minor_behind(kept, tree, sizes))
     return tuple(sorted((one.candidate for one in ranked), key=lambda one: -one.rank))
 
@@ -81,8 +88,12 @@ def _place_of(tree: Tree, candidate: Candidate) -> _Place:
     return _Place.USUAL if is_usual(tree, candidate.directory) else _Place.GUESS
 
 
+def _builds_the_root(one: _Found) -> bool:
+    return one.place is _Place.ROOT and one.candidate.rank >= _STRONG[_Place.ROOT]
+
+
 def _stands_for_the_project(one: _Found, tree: Tree, sizes: Mapping[str, int], *, claimed: bool) -> bool:
-    if claimed and (one.place is _Place.GUESS or one.builder.is_stopgap):
+    if claimed and one.builder.is_stopgap:
         return False
     language = one.builder.language or ("c" if one.builder.is_stopgap else "")
     if not language or _has_manifest(tree, one):
@@ -103,13 +114,7 @@ def _has_manifest(tree: Tree, one: _Found) -> bool:
 
 
 def _put_minor_behind(found: list[_Found], tree: Tree, sizes: Mapping[str, int]) -> list[_Found]:
-    rivals = [
-        one.candidate.rank
-        for one in found
-        if one.place is _Place.ROOT
-        and not one.builder.language
-        and one.candidate.rank >= _STRONG[_Place.ROOT]
-    ]
+    rivals = [one.candidate.rank for one in found if _builds_the_root(one) and not one.builder.language]
     before_rivals = min(rivals, default=1000) - 1
     return [_behind(one, before_rivals) if _is_helper(one, tree, sizes) else one for one in found]
 

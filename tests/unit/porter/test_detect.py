@@ -187,6 +187,23 @@ def test_a_likelier_place_comes_before_a_likelier_build_system(
     assert second.directory not in {"", "src", "tree"}
 
 
+@pytest.mark.parametrize(
+    "root",
+    [{"CMakeLists.txt": "project(x)\n"}, {"Makefile": _BUILDS}, _GO],
+    ids=["cmake", "make", "go"],
+)
+def test_a_helper_does_not_stand_in_for_a_root_that_makes_nothing_native(
+    make_tree: MakeTree, root: Mapping[str, str]
+) -> None:
+    tree = make_tree({**root, "helpers/Makefile": _BUILDS, "tools/go.mod": "module x/tools\n"})
+    assert {one.directory for one in detect(tree)} == {""}
+
+
+def test_a_directory_is_tried_after_a_makefile_that_builds_nothing(make_tree: MakeTree) -> None:
+    tree = make_tree({"Makefile": "lint:\n\tlinter .\n", "program/Makefile": _BUILDS})
+    assert [one.directory for one in detect(tree)] == ["", "program"]
+
+
 _FOREIGN = {
     "bazel": {"MODULE.bazel": ""},
     "python": {"pyproject.toml": "[project]\nname = 'x'\n"},
