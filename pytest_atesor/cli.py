@@ -47,13 +47,25 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     except click.ClickException as error:
         message = sanitize_line(error.format_message(), LONGEST_LINE).rstrip(".")
-        click.echo(f"atesor: error: {message}; see atesor --help", err=True)
+        click.echo(f"atesor: error: {message}; see {_name_command(arguments)} --help", err=True)
         return 2
     except AtesorError as error:
         # A path in it may have any character.
         click.echo(f"atesor: error: {sanitize_line(str(error), LONGEST_LINE)}", err=True)
         return error.exit_code
     return int(result or 0)
+
+
+def _name_command(arguments: Sequence[str]) -> str:
+    """Return the command that was called, with its groups; click does not tell it for each error."""
+    names = ["atesor"]
+    command: click.Command = _atesor
+    for argument in arguments:
+        if not (isinstance(command, click.Group) and argument in command.commands):
+            break
+        command = command.commands[argument]
+        names.append(argument)
+    return " ".join(names)
 
 
 def _spell_out_strangers(stream: TextIO) -> None:

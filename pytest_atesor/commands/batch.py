@@ -212,6 +212,8 @@ def plan_arguments(source: str, flags: dict[str, str | bool | None], group: str 
     workers = flags.pop("workers")
     arguments = [f"{option.flag}={source}", *_worker_arguments(workers if isinstance(workers, str) else "1")]
     output_root = flags.pop("output_root")
+    if isinstance(output_root, str) and not output_root.strip():
+        raise UsageError("empty output root from --output-root; name a directory")
     if isinstance(output_root, str):
         arguments.append(f"--atesor-output-root={os.path.abspath(output_root)}")  # noqa: PTH100 - links stay
     for name, value in flags.items():

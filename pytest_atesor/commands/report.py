@@ -80,17 +80,19 @@ def compare(before: Path, after: Path, *, as_json: bool, page: Path | None, name
 @click.argument("package", required=False)
 @click.option(
     "--output-root",
-    type=click.Path(path_type=Path),
+    metavar="DIRECTORY",
     help="Directory of the bundles.  [default: runs/batches and runs/sweeps]",
 )
-def history(package: str | None, output_root: Path | None) -> int:
+def history(package: str | None, output_root: str | None) -> int:
     """Print one line per bundle."""
     from pytest_atesor.reports.history import (  # noqa: PLC0415 - only for this command
         format_bundle_line,
         format_package_line,
     )
 
-    wanted = _OUTPUT_ROOTS if output_root is None else (output_root,)
+    if output_root is not None and not output_root.strip():
+        raise UsageError("empty output root from --output-root; name a directory")
+    wanted = _OUTPUT_ROOTS if output_root is None else (Path(output_root),)
     roots = [root for root in wanted if root.is_dir()]
     if not roots:
         shown = " or ".join(map(str, wanted))

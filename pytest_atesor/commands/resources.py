@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from pytest_atesor.errors import BadInputError
+from pytest_atesor.errors import BadInputError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -31,6 +31,8 @@ def resources() -> None:
 @click.argument("directory", metavar="[DIRECTORY]", default="atesor-resources")
 @click.option("--force", is_flag=True, help="Replace changed files too.")
 def _copy(directory: str, *, force: bool) -> int:
+    if not directory.strip():
+        raise UsageError("an empty directory was named; name one, or none for atesor-resources")
     written = copy_resources(Path(directory), list_resources(), force=force)
     click.echo(f"{directory}: {written} file{'s' * (written != 1)} written")
     return 0

@@ -79,9 +79,18 @@ for _name, _help in _GOING_ON.items():
 
 def _sweep_arguments(source: str, flags: dict[str, str | bool | None]) -> list[str]:
     """Return pytest's arguments for a new sweep. Raises BadInputError for anything else, or UsageError."""
+    if not has_plan(source):
+        _require_sweep(source)
+    return plan_arguments(source, flags, group="sweep")
+
+
+def _require_sweep(source: str) -> None:
+    """Raise BadInputError for what is no sweep, and for what nobody can read."""
     from pytest_atesor.bundle.inputs import read_input  # noqa: PLC0415 - `atesor --help` must not wait for it
+    from pytest_atesor.core.documents import parse_document  # noqa: PLC0415 - the same
     from pytest_atesor.core.sweep import has_sweep  # noqa: PLC0415 - the same
 
-    if not has_plan(source) and not has_sweep(read_input(Path(source))):
+    found = read_input(Path(source))
+    if not has_sweep(found):
+        parse_document(found.data, found.path)
         raise BadInputError(f"{source} is no sweep; for manifests and package lists use `atesor batch`")
-    return plan_arguments(source, flags, group="sweep")

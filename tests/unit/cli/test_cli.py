@@ -84,9 +84,16 @@ def test_a_name_cannot_become_a_file_of_names() -> None:
     ("arguments", "words"),
     [
         (["run", "--workers", "0"], "bad worker count '0'"),
-        (["run", "--bogus"], "--bogus"),
-        (["run", "--list"], "--list"),
-        (["bogus"], "bogus"),
+        (["run", "--bogus"], "No such option '--bogus'; see atesor run --help"),
+        (["run", "--list"], "Option '--list' requires an argument; see atesor run --help"),
+        (["bogus"], "No such command 'bogus'; see atesor --help"),
+        (["batch", "rerun"], "Missing argument 'BUNDLE'; see atesor batch rerun --help"),
+        (
+            ["batch", "run", "smoke", "--output-root="],
+            "empty output root from --output-root; name a directory",
+        ),
+        (["history", "--output-root="], "empty output root from --output-root; name a directory"),
+        (["resources", "copy", ""], "an empty directory was named; name one, or none for"),
         (["setup", "--platform", "arch"], "unknown platform 'arch'"),
         (["setup", "--engine", "none"], "unknown engine 'none' from --engine"),
     ],
@@ -236,3 +243,17 @@ def test_a_separate_file_of_names_that_cannot_be_read_is_one_line(
     (line,) = capfd.readouterr().err.splitlines()
     assert line.startswith("atesor: error: cannot read the names in ")
     assert words in line
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [(b"a: [\n", "is not valid YAML: line 2, column 1: "), (b"\xff", "is not UTF-8"), (b"", "is empty")],
+    ids=["broken", "binary", "empty"],
+)
+def test_what_nobody_can_read_is_told_so_where_a_sweep_is_wanted(
+    text: bytes, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "s.yaml").write_bytes(text)
+    assert main(["sweep", "run", str(tmp_path / "s.yaml")]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"atesor: error: {tmp_path}/s.yaml {words}")
