@@ -6,6 +6,7 @@ machine's apt is configured for; else mmdebstrap's own default.
 
 import datetime as dt
 import os
+import platform as host_platform
 import shutil
 import subprocess
 import tempfile
@@ -24,6 +25,10 @@ from pytest_atesor.sandbox.packing import LayerPacker
 __all__ = ["bootstrap_archive", "find_free_memory", "parse_debian_mirror", "read_debian_mirror"]
 
 _TOOLS: Mapping[str, str] = {"mmdebstrap": "mmdebstrap", "arch-test": "arch-test", "zstd": "zstd"}
+_KEY_PACKAGES: Mapping[Platform, str] = {
+    Platform.DEBIAN: "debian-archive-keyring",
+    Platform.UBUNTU: "ubuntu-keyring",
+}
 _TARGET_FORMAT = "$(LABEL)|$(COMPONENT)|$(REPO_URI)"
 _STEP = "bootstrap: "
 # What is mounted for the new system is seen by nobody else and goes with its processes, however they end.
@@ -45,19 +50,19 @@ def bootstrap_archive(  # noqa: PLR0913 - keyword-only facts of one image
     progress: Callable[[str], None],
     accelerated: bool = True,
     environ: Mapping[str, str] = os.environ,
+    keys_below: Path = Path("/"),
 ) -> None:
     """Write the platform's image archive (zstd); it appears only when complete.
 
     One that is not ``accelerated`` is made with native tools, too, and loses them at the end. ``progress``
-    gets a line per step, with ATESOR_SETUP_STREAM=1 in ``environ`` all output.
-    Raises SetupError naming the missing package or the log.
+    gets a line per step, with ATESOR_SETUP_STREAM=1 in ``environ`` all output. Keys are looked for below
+    ``keys_below``. Raises SetupError naming the missing package or the log.
     """
     host = recipe.host_architecture()
     if host is None:
-        raise SetupError(
-            "native tools exist for amd64 and arm64 hosts only; use a machine of one of these kinds"
-        )
+        raise SetupError(_explain_machine(platform))
     _require_tools()
+    _require_keys(platform, keys_below)
     variant = recipe.image_variant(platform, accelerated=accelerated)
     log = archive.parent / f"{variant}-build.log"
     progress(f"building the {variant} image from {platform} packages, some minutes; log: {log}")
@@ -144,6 +149,27 @@ def read_debian_mirror() -> str | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     return parse_debian_mirror(ended.stdout)
+
+
+def _explain_machine(platform: Platform) -> str:
+    """Say why no image can be bootstrapped here, and what helps: native tools make it, also the plain one."""
+    base = recipe.BASE_IMAGES[platform]
+    return (
+        f"no {platform} image can be bootstrapped on a machine of kind {host_platform.machine()}, only on "
+        f"amd64 and arm64; make one from a registry that offers {base} (--no-acceleration, with docker or "
+        "podman), or use a machine of one of these kinds"
+    )
+
+
+def _require_keys(platform: Platform, root: Path) -> None:
+    """Return where apt has keys of the distribution's archive. Raises SetupError naming their package."""
+    rings = [root / "usr/share/keyrings" / f"{platform}-archive-keyring.{end}" for end in ("gpg", "pgp")]
+    if any(ring.exists() for ring in rings) or any((root / "etc/apt/trusted.gpg.d").glob(f"*{platform}*")):
+        return
+    raise SetupError(
+        f"the {platform} image cannot be bootstrapped without the keys of its archive ({rings[0]}); "
+        f"apt-get install {_KEY_PACKAGES[platform]}"
+    )
 
 
 def _require_tools() -> None:

@@ -363,6 +363,9 @@ def _build_from_registry(job: _Job) -> bool:
     """Build from the registry's base image; False when no registry answers or the build fails."""
     base = recipe.BASE_IMAGES[job.platform]
     can_bootstrap = job.platform in recipe.BOOTSTRAP_SUITES
+    host = recipe.host_architecture()
+    if can_bootstrap and job.accelerated and host is None:
+        return False  # there are no native tools to put into it
     if not job.engine.is_offered(base, timeout_s=_REGISTRY_ANSWER_S):
         if can_bootstrap:
             job.progress(f"no registry offers {base} to {job.engine.name}; packages are used instead")
@@ -373,8 +376,7 @@ def _build_from_registry(job: _Job) -> bool:
         )
     log = job.directory / f"{job.variant}-build.log"
     job.progress(f"building the {job.variant} image from {base}; log: {log}")
-    host = recipe.host_architecture()
-    is_mixed = can_bootstrap and job.accelerated and host is not None
+    is_mixed = can_bootstrap and job.accelerated
     arguments = {"BASE": base, "HOST_PLATFORM": f"linux/{host}"} if is_mixed else {"BASE": base}
     try:
         job.engine.build_image(

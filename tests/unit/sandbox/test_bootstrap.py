@@ -1,5 +1,6 @@
 import json
 import os
+import platform
 import subprocess
 import tarfile
 import time
@@ -289,14 +290,76 @@ def test_missing_programs_are_named_as_packages(tmp_path: Path, monkeypatch: pyt
         )
 
 
-def test_ubuntu_is_made_from_its_own_default_mirror(programs: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "key",
+    [
+        "usr/share/keyrings/ubuntu-archive-keyring.gpg",
+        "usr/share/keyrings/ubuntu-archive-keyring.pgp",
+        "etc/apt/trusted.gpg.d/ubuntu-keyring-2018-archive.gpg",
+    ],
+    ids=["keyring", "newer-keyring", "trusted-by-apt"],
+)
+def test_ubuntu_is_made_from_its_own_default_mirror(programs: Path, tmp_path: Path, key: str) -> None:
     assert programs.is_dir()
+    (tmp_path / key).parent.mkdir(parents=True)
+    (tmp_path / key).touch()
     bootstrap_archive(
-        Platform.UBUNTU, tmp_path / "x.tar.zst", tag="t", digest="d", progress=lambda _line: None
+        Platform.UBUNTU,
+        tmp_path / "x.tar.zst",
+        tag="t",
+        digest="d",
+        progress=lambda _line: None,
+        keys_below=tmp_path,
     )
     asked = (tmp_path / "ubuntu-build.log").read_text().splitlines()
     last_words = [line.split()[-2:] for line in asked if line.startswith("I: asked for")]
     assert [words[0] for words in last_words] == ["noble", "noble"]
+
+
+@pytest.mark.parametrize(
+    ("distribution", "package"),
+    [(Platform.UBUNTU, "ubuntu-keyring"), (Platform.DEBIAN, "debian-archive-keyring")],
+    ids=str,
+)
+def test_missing_keys_are_named_as_a_package(
+    programs: Path, tmp_path: Path, distribution: Platform, package: str
+) -> None:
+    assert programs.is_dir()
+    (tmp_path / "etc/apt/trusted.gpg.d").mkdir(parents=True)
+    (tmp_path / "etc/apt/trusted.gpg.d/nodesource.gpg").touch()
+    with pytest.raises(SetupError) as caught:
+        bootstrap_archive(
+            distribution,
+            tmp_path / "x.tar.zst",
+            tag="t",
+            digest="d",
+            progress=lambda _line: None,
+            keys_below=tmp_path,
+        )
+    assert str(caught.value) == (
+        f"the {distribution} image cannot be bootstrapped without the keys of its archive "
+        f"({tmp_path}/usr/share/keyrings/{distribution}-archive-keyring.gpg); apt-get install {package}"
+    )
+
+
+@pytest.mark.parametrize("accelerated", [True, False], ids=["accelerated", "plain"])
+def test_a_machine_without_native_tools_is_told_what_it_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, accelerated: bool
+) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: "ppc64le")
+    with pytest.raises(SetupError) as caught:
+        ensure_image(
+            FakeEngine(offered=accelerated),
+            Platform.DEBIAN,
+            state=tmp_path,
+            progress=lambda _line: None,
+            accelerated=accelerated,
+        )
+    assert str(caught.value) == (
+        "no debian image can be bootstrapped on a machine of kind ppc64le, only on amd64 and arm64; make one "
+        "from a registry that offers debian:trixie (--no-acceleration, with docker or podman), or use a "
+        "machine of one of these kinds"
+    )
 
 
 @pytest.mark.parametrize(
