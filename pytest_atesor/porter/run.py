@@ -201,6 +201,7 @@ def fetch(settings: Settings, place: Place, shell: Shell, run: Run, environ: Map
         sink=shell.output,
         deadline=time.monotonic() + shell.remaining_s(),
         environ=environ,
+        pool=place.downloads,
     )
     run.source.update(
         url_used=fetched.url_used, kind=fetched.kind.value, commit=fetched.commit, sha256=fetched.sha256

@@ -17,6 +17,7 @@ import pytest
 
 from pytest_atesor.core.plan import Platform
 from pytest_atesor.errors import AtesorError
+from pytest_atesor.porter.download_pool import DownloadPool
 from pytest_atesor.porter.sources.fetch import fetch_source
 from pytest_atesor.porter.sources.interface import Fetched, Kind, SourceError, SourceRequest, Trouble
 from pytest_atesor.sandbox.image import ensure_image
@@ -38,7 +39,14 @@ class Bench:
         self.workspace = workspace
         self.log = io.BytesIO()
 
-    def fetch(self, url: str, *, ref: str | None = None, mirrors: tuple[str, ...] = ()) -> Fetched:
+    def fetch(
+        self,
+        url: str,
+        *,
+        ref: str | None = None,
+        mirrors: tuple[str, ...] = (),
+        pool: DownloadPool | None = None,
+    ) -> Fetched:
         self.log = io.BytesIO()
         return fetch_source(
             SourceRequest(url=url, ref=ref, mirrors=mirrors, name="package"),
@@ -46,6 +54,7 @@ class Bench:
             workspace=self.workspace,
             sink=self.log,
             deadline=time.monotonic() + 300,
+            pool=pool,
         )
 
     def inside(self, script: str, *, user: str = "builder", cwd: str = "/workspace/src") -> str:
@@ -280,6 +289,28 @@ def test_the_upstream_part_of_a_debian_package_is_the_last_resort(bench: Bench) 
         == "package/Makefile"
     )
     assert not bench.inside("find package -name debian; ls -A | grep -v '^package$' || true")
+
+
+@pytest.mark.network
+def test_a_debian_source_is_downloaded_once_and_a_poisoned_copy_is_not_used(
+    bench: Bench, tmp_path: Path
+) -> None:
+    pool = DownloadPool(tmp_path / "downloads", spare_bytes=0)
+
+    def fetch() -> str:
+        bench.fetch("https://no-such-host.invalid/o/x", mirrors=("deb:microsocks",), pool=pool)
+        assert bench.inside("ls package/Makefile")
+        return bench.log.getvalue().decode()
+
+    assert "Get:1" in fetch()
+    (entry,) = (tmp_path / "downloads").glob("sha256/*/*")
+    good = entry.read_bytes()
+    said = fetch()
+    assert "Get:1" not in said
+    assert "is here from an earlier download" in said
+    entry.write_bytes(bytes(len(good)))
+    assert "Get:1" in fetch()
+    assert entry.read_bytes() == good
 
 
 @pytest.mark.network

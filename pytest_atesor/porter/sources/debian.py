@@ -14,6 +14,7 @@ from pytest_atesor.porter.sources.archives import unpack_archive
 from pytest_atesor.porter.sources.host_network import HostNetwork, plan_inside_proxies
 from pytest_atesor.porter.sources.interface import Fetched, Kind, SourceError, Trouble
 from pytest_atesor.porter.sources.job import SOURCE_ROOT, Job
+from pytest_atesor.porter.tree import open_inside
 
 __all__ = ["DebianFiles", "decide_apt_failure", "fetch_deb", "parse_records", "plan_notes"]
 
@@ -180,11 +181,14 @@ def _download(job: Job, package: str, env: dict[str, str], remarks: Sequence[str
     failure: SourceError | None = None
     for version in newest_first[:_MOST_VERSIONS]:
         job.must('rm -rf -- "$1" && mkdir -p -- "$1"', _SCRATCH, user="builder")
+        if version in records:
+            _hand_in(job, records[version])
         options = ("--download-only", "--tar-only", "--only-source", "-o", "Acquire::Retries=2")
         command = ("apt-get", "source", *options, "--", f"{package}={version}")
         job.say(" ".join(command))
         end = job.run(command, limit_s=_DOWNLOAD_S, env=env, cwd=_SCRATCH)
         if end.code == 0 and version in records:
+            _keep(job, records[version])
             return records[version]
         if end.timed_out:
             raise SourceError(Trouble.UNREACHABLE, f"apt was not done after {_DOWNLOAD_S:.0f} s")
@@ -192,6 +196,37 @@ def _download(job: Job, package: str, env: dict[str, str], remarks: Sequence[str
         if failure.trouble is Trouble.BROKEN:
             break
     raise failure or SourceError(Trouble.UNREACHABLE, f"apt knows no version of {package}")
+
+
+def _archives(files: DebianFiles) -> tuple[str, ...]:
+    return (files.main, *(file for _, file in files.components))
+
+
+def _hand_in(job: Job, files: DebianFiles) -> None:
+    """Put the archives that the pool has where apt finds them, checks them and need not download them."""
+    if job.pool is None:
+        return
+    try:
+        with job.incoming() as incoming:
+            for name in _archives(files):
+                if job.pool.hand_out(files.sha256[name], incoming.host / name) is not None:
+                    job.say(f"{name} is here from an earlier download")
+                    job.must('cp -- "$1" "$2"', f"{incoming.inside}/{name}", _SCRATCH, user="builder")
+    except OSError as error:
+        job.say(f"downloads are not shared with other cases: {error}")
+
+
+def _keep(job: Job, files: DebianFiles) -> None:
+    """Take the archives into the pool that it does not have."""
+    if job.pool is None:
+        return
+    try:
+        for name in _archives(files):
+            if not job.pool.has(files.sha256[name]):
+                with open_inside(job.workspace, f"{_SCRATCH.removeprefix('/workspace/')}/{name}") as source:
+                    job.pool.keep(source)
+    except OSError as error:
+        job.say(f"downloads are not shared with other cases: {error}")
 
 
 def _unpack(job: Job, files: DebianFiles, directory: str) -> list[str]:

@@ -20,6 +20,7 @@ from pytest_atesor.core.urls import (
     parse_mirror,
     parse_source_url,
 )
+from pytest_atesor.porter.download_pool import DownloadPool
 from pytest_atesor.porter.sources.archives import fetch_tarball
 from pytest_atesor.porter.sources.debian import fetch_deb
 from pytest_atesor.porter.sources.git_source import fetch_git
@@ -66,7 +67,7 @@ def _check_request(request: SourceRequest) -> tuple[SourceUrl | DebianSource, ..
     return tuple(candidates)
 
 
-def fetch_source(
+def fetch_source(  # noqa: PLR0913 - keyword-only facts of one fetch
     request: SourceRequest,
     *,
     sandbox: RunsCommands,
@@ -74,12 +75,14 @@ def fetch_source(
     sink: BinaryIO | None,
     deadline: float,
     environ: Mapping[str, str] | None = None,
+    pool: DownloadPool | None = None,
 ) -> Fetched:
     """Put the package's source into the sandbox at ``/workspace/src/<name>``, owned by the builder.
 
     ``workspace`` is the host directory that the sandbox sees as ``/workspace``; everything in its ``src`` is
     removed first. ``deadline`` is in seconds of ``time.monotonic()``. ``environ`` is the host's environment,
-    by default this process's. Raises SourceError with a redacted line for the user, and SandboxError.
+    by default this process's; ``pool`` what the slots share of their downloads, of which Debian's source
+    packages are a part. Raises SourceError with a redacted line for the user, and SandboxError.
     """
     candidates = _check_request(request)
     job = Job(
@@ -89,6 +92,7 @@ def fetch_source(
         deadline=deadline,
         clock=time.monotonic,
         environ=os.environ if environ is None else environ,
+        pool=pool,
     )
     directory = f"{SOURCE_ROOT}/{request.name or derive_package_name(request.url)}"
     job.remove_stale()

@@ -16,6 +16,7 @@ from typing import BinaryIO, Final, NamedTuple
 from pytest_atesor.core.names import redact_text
 from pytest_atesor.core.text import sanitize_line
 from pytest_atesor.errors import SandboxError
+from pytest_atesor.porter.download_pool import DownloadPool
 from pytest_atesor.porter.sources.interface import RunsCommands, SourceError, Trouble
 from pytest_atesor.sandbox.interface import ExecSpec
 
@@ -43,7 +44,10 @@ class CommandEnd(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What a fetch works with. ``deadline`` is in seconds of ``clock``, which never goes back."""
+    """What a fetch works with. ``deadline`` is in seconds of ``clock``, which never goes back.
+
+    ``pool`` is what the slots share of their downloads, None for nothing.
+    """
 
     sandbox: RunsCommands
     workspace: Path
@@ -51,6 +55,7 @@ class Job:
     deadline: float
     clock: Callable[[], float]
     environ: Mapping[str, str]
+    pool: DownloadPool | None = None
 
     def say(self, text: str) -> None:
         """Write one redacted line to the log."""
