@@ -67,11 +67,15 @@ rm -f "$out/.mains" "$out/.products"
 
 # All missing imports at once, so that one installation serves them.
 _FIND_MISSING = r"""
-[ -s "$out/.products" ] || echo ./... > "$out/.products"
+[ -s "$out/.products" ] || printf '%s\n' $packages > "$out/.products"
 go list -e -deps -f '{{with .Error}}{{.Err}}{{end}}' $(cat "$out/.products") |
   grep -A1 'cannot find package' > "$out/.missing" || exit 0
 cat "$out/.missing"
 exit 1
+"""
+
+_COPY = r"""
+copy() { rm -rf "$2"; mkdir -p "$2"; tar -cf - -C "$1" --exclude=./.git . | tar -xf - -C "$2"; }
 """
 
 _LINK_MOVED = f"""
@@ -89,11 +93,12 @@ class GoProject(Project):
     """The module's path ("" without a go.mod), and whether it has vendor/ and asks for other modules.
 
     ``members`` are the directories of its workspace's modules, () where there is no workspace.
-    ``is_workspace`` says that all of them are built, not one of them alone.
+    ``paths`` are their import paths. ``is_workspace`` says that all of them are built, not one alone.
     """
 
     module: str = ""
     members: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
     is_workspace: bool = False
     is_vendored: bool = False
     requires: bool = False
@@ -137,19 +142,21 @@ class GoProject(Project):
 
     def _packages(self, options: BuildOptions) -> str:
         """Return the line that names what to build: a workspace has no package of its own."""
-        is_whole = self.is_workspace and not self._is_gopath(options)
-        places = [quote(f"./{one}/...") for one in self.members] if is_whole else []
-        return f"packages={quote(' '.join(places) or './...')}\n"
+        if not self.is_workspace:
+            return "packages=./...\n"
+        places = self.paths if self._is_gopath(options) else [f"./{one}" for one in self.members]
+        return f"packages={quote(' '.join(f'{one}/...' for one in places))}\n"
 
     def _mode(self, options: BuildOptions) -> str:
         flags = self._flags(options)
         if not self._is_gopath(options):
             lower = _lower_directive(options, self.members)
             return f'{lower}export GOFLAGS="${{GOFLAGS:-}} {flags}"\ntree=$PWD\n'
-        place = re.sub(r"/v[0-9]+$", "", self.module or _import_path(options.source_url)) or "local/package"
+        place = _without_version(self.module or _import_path(options.source_url)) or "local/package"
+        below = "" if self.is_workspace else f"/{quote(place)}"
         return (
             f'export GO111MODULE=off GOPATH="$HOME/go:/usr/share/gocode" GOFLAGS="{flags}"\n'
-            f"tree=$HOME/go/src/{quote(place)}\n{_LINK_MOVED}"
+            f"tree=$HOME/go/src{below}\n{_LINK_MOVED}"
         )
 
     def _flags(self, options: BuildOptions) -> str:
@@ -165,7 +172,10 @@ class GoProject(Project):
 
     def _gopath_steps(self, options: BuildOptions) -> tuple[Step, ...]:
         enter = self._enter(options)
-        copy = 'rm -rf "$tree"; mkdir -p "$tree"; tar -cf - --exclude=./.git . | tar -xf - -C "$tree"'
+        copies = "" if self.is_workspace else 'copy . "$tree"\n'
+        members = sorted(zip(self.paths, self.members, strict=True))  # those above others first
+        copies += "".join(f'copy {quote(one)} "$HOME/go/src/"{quote(path)}\n' for path, one in members)
+        copy = _COPY + copies
         return (
             Step(name="imports", script=f"{enter}{copy}{_FIND_MAINS}{_FIND_MISSING}", is_attempt=False),
             Step(name="build", script=f"{enter}{_FIND_MAINS}{_BUILD_MAINS}"),
@@ -204,17 +214,17 @@ class GoBuilder(Builder):
 
     def _module(self, tree: Tree, place: str, prefix: str, members: tuple[str, ...]) -> Candidate:
         text = tree.text(f"{prefix}go.mod")
-        module = re.search(r"^\s*module\s+\"?([^\s\"]+)", text, re.MULTILINE)
         vendored = tree.has(f"{prefix}vendor/modules.txt")
-        is_member = (place or ".") in members
+        around = members if (place or ".") in members else ()
         return Candidate(
             builder=self.name,
             directory=place,
             rank=88 - depth_penalty(place),
             evidence=f"{prefix}go.mod" + (" with vendor/" if vendored else ""),
             project=GoProject(
-                module=module.group(1) if module else "",
-                members=tuple(posixpath.relpath(one, place or ".") for one in members) if is_member else (),
+                module=_module_path(text),
+                members=tuple(posixpath.relpath(one, place or ".") for one in around),
+                paths=_member_paths(tree, around),
                 is_vendored=vendored,
                 requires=bool(re.search(r"^\s*require\b", text, re.MULTILINE)),
             ),
@@ -238,6 +248,22 @@ def _workspace_members(tree: Tree) -> tuple[str, ...]:
     )
 
 
+def _member_paths(tree: Tree, members: tuple[str, ...]) -> tuple[str, ...]:
+    """Return where packaged sources would have the members."""
+    texts = (tree.text(posixpath.normpath(f"{one}/go.mod")) for one in members)
+    return tuple(_without_version(_module_path(text)) or "local/package" for text in texts)
+
+
+def _module_path(text: str) -> str:
+    module = re.search(r"^\s*module\s+\"?([^\s\"]+)", text, re.MULTILINE)
+    path = module.group(1) if module else ""
+    return "" if ".." in path.split("/") else path
+
+
+def _without_version(path: str) -> str:
+    return re.sub(r"/v[0-9]+$", "", path)
+
+
 def _workspace(tree: Tree, members: tuple[str, ...]) -> Candidate:
     manifests = [tree.text(f"{one}/go.mod") for one in members]
     return Candidate(
@@ -248,6 +274,7 @@ def _workspace(tree: Tree, members: tuple[str, ...]) -> Candidate:
         project=GoProject(
             module="workspace",
             members=members,
+            paths=_member_paths(tree, members),
             is_workspace=True,
             is_vendored=tree.has("vendor/modules.txt"),
             requires=any(re.search(r"^\s*require\b", text, re.MULTILINE) for text in manifests),

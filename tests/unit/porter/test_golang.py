@@ -19,12 +19,15 @@ from pytest_atesor.porter.workplace import attempt_environment
 _GO = """#!/bin/sh
 case $1 in
   build|test) echo "$1 $GOFLAGS" >> "$HOME/seen";;
+  list) for last; do :; done; echo "${PWD#"$HOME"/} $last" >> "$HOME/lists";;
   mod|work) echo "${PWD##*/} $* ${GOWORK-}" | sed 's/ *$//' >> "$HOME/edits";;
 esac
 """
 _MODULE = GoProject(module="a.org/x", requires=True)
 _VENDORED = GoProject(module="a.org/x", requires=True, is_vendored=True)
-_WORKSPACE = GoProject(module="workspace", members=("a", "b"), is_workspace=True, requires=True)
+_WORKSPACE = GoProject(
+    module="workspace", members=("a", "b"), paths=("a.org/x/a", "a.org/x"), is_workspace=True, requires=True
+)
 _ANY_LINKNAME = "-ldflags=-checklinkname=0"
 
 
@@ -121,6 +124,16 @@ def test_modules_of_a_workspace_are_completed_one_by_one(tmp_path: Path) -> None
     ]
 
 
+def test_modules_of_a_workspace_stand_where_packaged_sources_are_looked_for(tmp_path: Path) -> None:
+    for member in ("a", "b"):
+        (tmp_path / "tree" / member).mkdir(parents=True)
+        (tmp_path / "tree" / member / f"{member}.go").touch()
+    _flags(tmp_path, _WORKSPACE, _after(("go-distribution-packages",)))
+    assert sorted(one.name for one in (tmp_path / "go/src/a.org/x").iterdir()) == ["a", "b.go"]
+    assert [one.name for one in (tmp_path / "go/src/a.org/x/a").iterdir()] == ["a.go"]
+    assert "go/src a.org/x/..." in (tmp_path / "lists").read_text().splitlines()
+
+
 @pytest.mark.parametrize(
     ("files", "members", "is_whole"),
     [
@@ -138,6 +151,18 @@ def test_a_module_knows_its_workspace(
     best = next(iter(GoBuilder().find(make_tree({**files, "a/go.mod": "module a"}))))
     assert isinstance(best.project, GoProject)
     assert (best.directory, best.project.members, best.project.is_workspace) == ("", members, is_whole)
+    assert best.project.paths == tuple({".": "r", "a": "a"}[one] for one in members)
+
+
+@pytest.mark.parametrize(
+    ("said", "path"), [("a.org/x/v2", "a.org/x/v2"), ('"a.org/x"', "a.org/x"), ("../../x", "")]
+)
+def test_a_module_is_what_its_file_says_unless_that_leads_out(
+    make_tree: Callable[..., Tree], said: str, path: str
+) -> None:
+    (found,) = GoBuilder().find(make_tree({"go.mod": f"module {said}\n"}))
+    assert isinstance(found.project, GoProject)
+    assert found.project.module == path
 
 
 @pytest.mark.parametrize(
