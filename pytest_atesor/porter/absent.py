@@ -25,10 +25,10 @@ def find_named_absence(
     the tree's own. Where a header is missing, a directory that headers were looked for in counts as named.
     """
     lines = [*said, *(one for one in log.splitlines() if _ABSENCE.search(one))]
-    paths = [one for line in lines for one in _paths_in(line) if not is_there(one)]
+    paths = {one: None for line in lines for one in _paths_in(line)}
     is_header = any(map(_MISSING_HEADER.search, said))
     for directory in absent:
-        if any(_is_below(one, directory) for one in paths):
+        if any(_is_below(one, directory) and not is_there(one) for one in paths):
             return directory
         if is_header and re.search(rf"-I ?{_FROM_ROOT}{re.escape(directory)}(?=[/\s'\"])", log):
             return directory
