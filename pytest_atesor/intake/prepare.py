@@ -31,6 +31,7 @@ from pytest_atesor.core.dotenv import add_dotenv, is_set
 from pytest_atesor.core.limits import share_memory
 from pytest_atesor.core.package_testing import TESTS_VARIABLE, parse_package_testing
 from pytest_atesor.core.plan import Target
+from pytest_atesor.core.proxies import check_proxies
 from pytest_atesor.errors import SetupError, UsageError
 from pytest_atesor.intake.drafting import plan_input, settle_output_root
 from pytest_atesor.intake.encoding import check_file_names, check_told
@@ -244,7 +245,7 @@ def _prepare_sites(
     environ = add_dotenv(draft.options.dotenv, environ)
     state = state_directory(environ)
     if draft.plan.target is not Target.NATIVE or draft.options.engine == "none":
-        return state, (_prepare_site(draft, state, settings, environ),)
+        return state, (_prepare_site(draft, state, settings, environ, stack),)
     from pytest_atesor.intake.native import hold_machines  # noqa: PLC0415 - only for this target
 
     state = state / "native"  # nothing of it is shared with emulated batches
@@ -351,9 +352,11 @@ def _check_machine(config: pytest.Config, draft: Draft, environ: Mapping[str, st
 
 def _check_built_in_agent(config: pytest.Config, options: Options, environ: Mapping[str, str]) -> None:
     """Refuse at the start what the built-in agent would refuse, or could not write, in each case."""
-    if text := add_dotenv(options.dotenv, environ).get(TESTS_VARIABLE):
+    given = add_dotenv(options.dotenv, environ)
+    if text := given.get(TESTS_VARIABLE):
         where = "the environment" if is_set(TESTS_VARIABLE, environ) else str(config.rootpath / ".env")
         parse_package_testing(text, f"{TESTS_VARIABLE} in {where}")
+    check_proxies(given)
     if options.package:
         check_writable(config.rootpath / "workspace" / "packages", "the directory of the zips")
 
@@ -363,13 +366,18 @@ def _can_run(program: str, rootdir: Path) -> bool:
     return shutil.which(str(rootdir / program) if "/" in program else program) is not None
 
 
-def _prepare_site(draft: Draft, state: Path, settings: dict[str, Json], environ: Mapping[str, str]) -> Site:
-    """Choose and check the engine and make the image, and put down in ``settings`` what was found."""
+def _prepare_site(
+    draft: Draft, state: Path, settings: dict[str, Json], environ: Mapping[str, str], stack: ExitStack
+) -> Site:
+    """Choose and check the engine and make the image, and put down in ``settings`` what was found.
+
+    That very image stays there until the ``stack`` is closed.
+    """
     slots = max(1, draft.workers)
     if draft.options.engine == "none":
         settings["engine"] = "none"
         return Site(engine=None, slots=slots)
-    from pytest_atesor.sandbox.image import ensure_image  # noqa: PLC0415 - not needed without an engine
+    from pytest_atesor.sandbox.pinning import pinning_image  # noqa: PLC0415 - not needed without an engine
     from pytest_atesor.sandbox.preflight import run_preflight  # noqa: PLC0415 - the same
     from pytest_atesor.sandbox.select import select_engine  # noqa: PLC0415 - the same
 
@@ -379,19 +387,22 @@ def _prepare_site(draft: Draft, state: Path, settings: dict[str, Json], environ:
     info = run_preflight(engine, plan.platform, plan.target, state=state, accelerated=accelerated)
     if info.unenforced:
         _show_progress(f"warning: {engine.name} cannot enforce here: {', '.join(info.unenforced)}")
-    image = ensure_image(
-        engine,
-        plan.platform,
-        state=state,
-        progress=_show_progress,
-        accelerated=accelerated,
-        environ=environ,
+    image = stack.enter_context(
+        pinning_image(
+            engine,
+            plan.platform,
+            state=state,
+            progress=_show_progress,
+            accelerated=accelerated,
+            environ=environ,
+        )
     )
     limits = draft.options.limits
     memory = limits.memory_bytes or share_memory(psutil.virtual_memory().total, draft.workers)
-    settings.update(engine=engine.name, engine_version=info.version, image=image, memory_bytes=memory)
+    settings.update(engine=engine.name, engine_version=info.version, memory_bytes=memory)
+    settings.update(image=image.name, image_id=image.id)
     settings.update(pids=limits.pids, cpu_weight=limits.cpu_weight)
-    return Site(engine=engine, slots=slots, image=image, memory_bytes=memory)
+    return Site(engine=engine, slots=slots, image=image.id, memory_bytes=memory)
 
 
 def _show_progress(line: str) -> None:

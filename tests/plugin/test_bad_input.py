@@ -250,6 +250,18 @@ def test_what_the_built_in_agent_would_refuse_of_each_package_is_refused_at_the_
     assert not (rootdir / "runs").exists()
 
 
+def test_a_proxy_that_is_no_url_is_refused_at_the_start(
+    rootdir: Path, pytester: pytest.Pytester, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (rootdir / ".env").write_text("ALL_PROXY=http://me:secret@proxy:80a\n")
+    run = run_inside(pytester, capfd, "--atesor-list=good")
+    assert run.code == 1
+    (line,) = run.err.splitlines()
+    assert line.startswith("atesor: error: ALL_PROXY='http://")
+    assert line.endswith("@proxy:80a' is no URL of a proxy; correct or unset it")
+    assert "secret" not in line
+
+
 def test_a_place_where_no_zip_can_be_written_is_refused_at_the_start(
     rootdir: Path, pytester: pytest.Pytester, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,6 +11,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from pytest_atesor.core.names import redact_text
+from pytest_atesor.core.proxies import Proxy, check_proxies, parse_proxy
 from pytest_atesor.core.urls import SourceUrl
 from pytest_atesor.porter.sources.git_commands import plan_host_environment
 
@@ -57,7 +58,11 @@ class HostNetwork:
 
     @classmethod
     def of(cls, environ: Mapping[str, str]) -> "HostNetwork":
-        """Read them as curl does: lower case wins, and HTTP_PROXY is not read (a web server may set it)."""
+        """Read them as curl does: lower case wins, and HTTP_PROXY is not read (a web server may set it).
+
+        Raises SetupError for one that is no URL.
+        """
+        check_proxies(environ)
         found: dict[str, str] = {}
         for name in _PROXY_NAMES:
             upper = environ.get(name.upper(), "") if name != "http_proxy" else ""
@@ -97,7 +102,7 @@ def is_loopback(host: str) -> bool:
 def decide_way(url: SourceUrl, network: HostNetwork, git_proxy: str = "") -> Way:
     """Decide who fetches ``url``: the sandbox, unless that takes something that only the host has."""
     proxy = network.proxy_for(url, git_proxy)
-    parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+    at = _read_proxy(proxy)
     shown = redact_text(proxy)
     reasons = (
         (url.scheme == "file", "it is on this machine's disk"),
@@ -105,10 +110,10 @@ def decide_way(url: SourceUrl, network: HostNetwork, git_proxy: str = "") -> Way
         (url.has_secret or redact_text(url.text) != url.text, "its credentials stay out of the sandbox"),
         (is_loopback(url.host), f"{url.host} is this machine itself"),
         (
-            is_loopback(parts.hostname or ""),
+            is_loopback(at.host),
             f"its proxy {shown} is on this machine's loopback, which the sandbox cannot see",
         ),
-        (parts.username is not None, "the credentials of its proxy stay out of the sandbox"),
+        (at.has_user, "the credentials of its proxy stay out of the sandbox"),
     )
     for applies, reason in reasons:
         if applies:
@@ -116,19 +121,26 @@ def decide_way(url: SourceUrl, network: HostNetwork, git_proxy: str = "") -> Way
     return FromInside(git_proxy if proxy else "")
 
 
+def _read_proxy(text: str) -> Proxy:
+    """Return what a proxy says, also "" for none; nonsense in git's configuration is git's to refuse."""
+    try:
+        return parse_proxy(text)
+    except ValueError:
+        return Proxy("", has_user="@" in text)
+
+
 def plan_inside_proxies(network: HostNetwork) -> tuple[dict[str, str], tuple[str, ...]]:
     """Return the proxy variables that commands inside may have, and remarks about those they cannot have."""
     env: dict[str, str] = {}
     remarks: list[str] = []
     for name, value in network.proxies.items():
-        parts = urlsplit(value if "://" in value else f"http://{value}")
         if name == "no":
             env |= {"no_proxy": value, "NO_PROXY": value}
-        elif is_loopback(parts.hostname or ""):
+        elif is_loopback(parse_proxy(value).host):
             remarks.append(
                 f"{name}_proxy={redact_text(value)} is on this machine's loopback: no way from the sandbox"
             )
-        elif parts.username is not None:
+        elif parse_proxy(value).has_user:
             remarks.append(f"{name}_proxy has credentials, which stay out of the sandbox")
         else:
             env |= {f"{name}_proxy": value} | ({f"{name.upper()}_PROXY": value} if name != "http" else {})

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_atesor.core.urls import parse_source_url
+from pytest_atesor.errors import SetupError
 from pytest_atesor.porter.sources.host_network import (
     FromHost,
     FromInside,
@@ -193,3 +194,15 @@ def test_commands_inside_get_no_secret_and_no_loopback_proxy() -> None:
     }
     assert len(remarks) == 2
     assert "secret" not in str(remarks)
+
+
+def test_a_proxy_that_is_no_url_is_no_defect_of_ours() -> None:
+    with pytest.raises(SetupError, match="https_proxy='http://proxy:80a' is no URL of a proxy"):
+        HostNetwork.of({"https_proxy": "http://proxy:80a"})
+    url = parse_source_url("https://example.org/o/r")
+    assert decide_way(url, HostNetwork.of({}), "http://[::1") == FromInside("http://[::1")
+
+
+def test_exceptions_from_proxies_are_no_url() -> None:
+    env, remarks = plan_inside_proxies(HostNetwork.of({"no_proxy": "[::1,localhost"}))
+    assert (env, remarks) == ({"no_proxy": "[::1,localhost", "NO_PROXY": "[::1,localhost"}, ())
