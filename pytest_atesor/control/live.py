@@ -63,7 +63,7 @@ class LiveReport:
         self._region = Region(expected, workers, is_stopping)
         self._workers = workers
         self._is_announced = False
-        self._ended = 0
+        self._over: set[str] = set()
         self._awaited = workers
         self._total = 0
         self._known: dict[str, Status] = {}
@@ -145,12 +145,12 @@ class LiveReport:
 
     def case_ended(self, case: Case, record: AttemptRecord) -> None:
         """Show how an attempt ended."""
-        self._ended += 1
+        self._over.add(case.case_id)
         self._region.end(case.case_id, record)
         if self._shows_lines:
-            self._total = self._total or self._count_open() + 1
+            self._total = self._total or len(self._open_ids() | self._over)
             self.show_region()
-            line = format_ended(record, case.label, done=self._ended, total=self._total)
+            line = format_ended(record, case.label, done=len(self._over), total=self._total)
             self._write(line, record.status)
 
     def case_retried(self, case: Case, record: AttemptRecord) -> None:
@@ -160,11 +160,15 @@ class LiveReport:
 
     def cases_skipped(self, cases: tuple[Case, ...], reason: str) -> None:
         """Show in one line which cases will not start."""
+        self._over.update(case.case_id for case in cases)
         if cases and self._shows_lines:
             self._write(format_skipped(tuple(case.label for case in cases), reason))
 
     def status_words(self, report: pytest.TestReport) -> tuple[str, str, Any] | None:
         """Return category, letter and word of a report; no letter and word where we print lines."""
+        if report.outcome not in {"passed", "failed", "skipped"}:
+            # Another plugin's, such as pytest-rerunfailures' "rerun".
+            return (report.outcome, "", "") if self._shows_lines and not self._is_summary else None
         if report.when != "call":
             return ("", "", "") if report.passed else self._hook_words(report)
         raw = getattr(report, RECORD_ATTRIBUTE, None)
@@ -288,11 +292,8 @@ class LiveReport:
                 self._terminal.write_line(line)
             self._terminal.flush()
 
-    def _count_open(self) -> int:
-        """Return how many selected cases have not ended since; those of an earlier session are no news."""
-        return len(self._open_ids())
-
     def _open_ids(self) -> set[str]:
+        """Return the selected cases that have not ended since; those of an earlier session are no news."""
         states = self._ledger.states()
         return {
             case.case_id

@@ -119,6 +119,8 @@ class CaseItem(pytest.Item):
     record: AttemptRecord | None
     begun: dict[str, str] | None
     refusal: str
+    is_idle: bool
+    given: list[tuple[str, object]] | None
 
     @classmethod
     def from_case(cls, parent: pytest.Collector, case: Case) -> CaseItem:
@@ -128,12 +130,15 @@ class CaseItem(pytest.Item):
         item.record = None
         item.begun = None
         item.refusal = ""
+        item.is_idle = True
+        item.given = None
         for mark in case.marks:
             item.add_marker(mark)
         return item
 
     def setup(self) -> None:
         """Begin the attempt, so that the setup report can tell the controller."""
+        self._restart()
         self.begun = self.config.stash[WORKER_KEY].begin(self.case)
         if "error" in self.begun:
             pytest.skip(self.begun["error"])
@@ -168,7 +173,10 @@ class CaseItem(pytest.Item):
             if self.refusal:
                 # After the record: nothing else can begin on this disk.
                 setattr(report, BEGUN_ATTRIBUTE, {"error": self.refusal})
+            self.is_idle = True
             return
+        if self.is_idle:
+            self._restart()  # a hook kept setup() from being called
         if report.when == "setup" and self.begun is not None:
             setattr(report, BEGUN_ATTRIBUTE, self.begun)
         own_reason = self._own_reason()
@@ -179,6 +187,14 @@ class CaseItem(pytest.Item):
             self._close(report)
         if self.record is not None:
             setattr(report, RECORD_ATTRIBUTE, dump_attempt(self.record))
+
+    def _restart(self) -> None:
+        """Be as before the first run: another plugin may run an item again."""
+        self.is_idle = False
+        self.record, self.begun, self.refusal = None, None, ""
+        if self.given is None:
+            self.given = list(self.user_properties)
+        self.user_properties[:] = self.given
 
     def _own_reason(self) -> str:
         """Return why the case was skipped by this program, empty when it was not."""

@@ -159,9 +159,50 @@ def test_a_hook_that_raises_after_a_pass_is_a_defect_of_the_batch(lab: Lab, name
     assert line == f"atesor: error: {name}: a hook failed after the case had ended: conftest.py:{message}"
 
 
+AGAIN = """
+from _pytest.runner import runtestprotocol
+
+def pytest_runtest_protocol(item, nextitem):
+    for turn in ("first", "second"):
+        item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        for report in runtestprotocol(item, nextitem=nextitem, log=False):
+            if turn == "first" and report.failed:
+                report.outcome = "rerun"
+            item.ihook.pytest_runtest_logreport(report=report)
+        item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        item.user_properties.append(("mine", item.name))
+"""
+
+
+@WORKERS
+def test_a_plugin_that_runs_items_again_finds_each_as_new(lab: Lab, workers: str) -> None:
+    (lab.root / "conftest.py").write_text(AGAIN)
+    lab.write_list("two", {"good": "pass", "bad": "fail"})
+    run = lab.run("--atesor-list", "two", workers, "--junitxml=junit.xml")
+    assert run.code == 1, run.out + run.err
+    assert {case["label"]: (case["status"], case["attempts"]) for case in lab.results()["cases"]} == {
+        "good": ("PASS", 2),
+        "bad": ("FAIL", 2),
+    }
+    counts = [line.split()[0] for line in run.lines if line.startswith("[")]
+    assert (len(counts), set(counts), counts[-1]) == (4, {"[1/2]", "[2/2]"}, "[2/2]")
+    for case in list_junit_cases(lab):
+        found = [(one.attrib["name"], one.attrib["value"]) for one in case.iter("property")]
+        assert len(dict(found)) == len(found)
+        assert found[0] == ("mine", case.attrib["name"])
+    assert properties(list_junit_cases(lab)[-1])["attempt"] == "002"
+
+
+def list_junit_cases(lab: Lab) -> list[ET.Element]:
+    return list(ET.parse(lab.root / "junit.xml").getroot().iter("testcase"))  # noqa: S314 - our own file
+
+
 def junit_cases(lab: Lab) -> dict[str, ET.Element]:
-    root = ET.parse(lab.root / "junit.xml").getroot()  # noqa: S314 - our own file
-    cases = list(root.iter("testcase"))
+    cases = list_junit_cases(lab)
     found = {case.attrib["name"]: case for case in cases}
     assert len(found) == len(cases)
     return found
