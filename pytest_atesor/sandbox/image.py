@@ -25,6 +25,7 @@ from pytest_atesor.errors import SandboxError, SetupError
 from pytest_atesor.sandbox import recipe
 from pytest_atesor.sandbox.bootstrap import bootstrap_archive
 from pytest_atesor.sandbox.building import explaining_disk, show_lines
+from pytest_atesor.sandbox.image_use import removing_images
 from pytest_atesor.sandbox.interface import Engine, ImageBuild
 from pytest_atesor.sandbox.proof import Proof, describe_proof, format_proof, read_proof
 from pytest_atesor.sandbox.recipe import image_name, image_variant
@@ -164,10 +165,16 @@ def _provide(job: _Job, *, rebuild: bool, must_prove: bool, prove: Prover) -> No
                 _write(job.unproven, "")
             with explaining_disk(job.directory):
                 _renew(job, labels, rebuild=rebuild)
-            with suppress(SandboxError):  # an old image in the way of nothing is no reason to stop
-                engine.prune_images(recipe.LABEL_RECIPE)
+            _remove_old_images(job)
         if _is_open(job, must_prove):
             _prove(job, prove, known=None if rebuild else read_proof(job.proof))
+
+
+def _remove_old_images(job: _Job) -> None:
+    """Remove the images that ours has replaced; an old image in the way of nothing is no reason to stop."""
+    with suppress(SandboxError), removing_images(job.engine.name, job.state) as is_free:
+        if is_free:
+            job.engine.prune_images(recipe.LABEL_RECIPE)
 
 
 @contextmanager

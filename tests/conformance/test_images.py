@@ -12,8 +12,9 @@ from pytest_atesor.core.plan import Platform
 from pytest_atesor.errors import SandboxError, SetupError
 from pytest_atesor.sandbox.engines.host import HostEngine
 from pytest_atesor.sandbox.image import ensure_image
-from pytest_atesor.sandbox.interface import Engine, ImageBuild
+from pytest_atesor.sandbox.interface import Engine, ImageBuild, Present
 from pytest_atesor.sandbox.recipe import LABEL_RECIPE, UNFINISHED, VERSIONS_FILE, format_labels
+from pytest_atesor.sandbox.sandbox import find_running_image, open_sandbox
 from pytest_atesor.sandbox.select import select_engine
 from pytest_atesor.sandbox.slots import state_directory
 
@@ -89,6 +90,27 @@ def test_a_build_that_fails_names_its_log(builder: Builder, tmp_path: Path) -> N
     with pytest.raises(SandboxError, match=rf"build ended with exit code \d+; see {tmp_path}/build.log"):
         build(builder._replace(image="localhost/nonesuch:x"), tmp_path)
     assert "FROM" in (tmp_path / "build.log").read_text()
+
+
+def test_a_sandbox_is_made_of_an_image_s_id_though_another_has_its_name(
+    builder: Builder, tmp_path: Path
+) -> None:
+    engine = builder.engine
+    build(builder, tmp_path)
+    old = engine.image_id(TAG)
+    assert old is not None
+    engine.label_image(TAG, {"made": "later"})
+    assert engine.image_id(TAG) != old
+    name = f"atesor-image-id-{os.getpid()}"
+    try:
+        for is_reset in (True, False):
+            open_sandbox(engine, name, image=old, state=tmp_path / "state", reset=is_reset)
+            found = engine.state(name)
+            assert isinstance(found, Present)
+            assert (found.running, found.image_id) == (True, old)
+        assert find_running_image(engine, name) == old
+    finally:
+        engine.remove(name)
 
 
 def test_a_file_that_an_image_lacks_is_an_error(builder: Builder) -> None:

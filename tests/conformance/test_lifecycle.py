@@ -67,6 +67,19 @@ def test_opening_again_is_the_same_sandbox(workbench: "Workbench", shell: Shell)
     assert shell(workbench.open("again"), "cat /tmp/mark").tail == b"kept\n"
 
 
+def test_an_image_is_known_by_its_id_too(workbench: "Workbench", shell: Shell) -> None:
+    identifier = workbench.engine.image_id(workbench.image)
+    assert identifier is not None
+    assert workbench.engine.image_labels(identifier) == workbench.engine.image_labels(workbench.image)
+    name = workbench.name("by-id")
+    sandbox = open_sandbox(workbench.engine, name, image=identifier, state=workbench.state, reset=True)
+    state = workbench.engine.state(name)
+    assert isinstance(state, Present)
+    assert state.image_id == identifier
+    assert shell(workbench.open("by-id"), "echo up").tail == b"up\n"
+    assert sandbox.name == name
+
+
 def test_a_stopped_sandbox_is_replaced(workbench: "Workbench", shell: Shell) -> None:
     sandbox = workbench.open("stopped")
     with pytest.raises(SandboxError):
