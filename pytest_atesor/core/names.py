@@ -85,12 +85,18 @@ _FORGE_MARKERS: Final = frozenset({"archive", "releases", "tarball", "-", "get",
 _EXPRESSION_WORD: Final = re.compile(r"\w(?:\w|\+|-|\.)*")
 _RESERVED_MARKS: Final = frozenset({
     "and",
+    "asyncio",  # pytest-asyncio: it takes what has the mark for a function
     "filterwarnings",
+    "flaky",  # pytest-rerunfailures, pytest-retry
+    "forked",  # pytest-forked
     "hookwrapper",
+    "isolate",  # pytest-isolate
     "no_cover",
     "not",
     "or",
+    "order",  # pytest-order
     "parametrize",
+    "run",  # pytest-ordering
     "skip",
     "skipif",
     "timeout",
@@ -191,7 +197,7 @@ def derive_marks(text: str) -> tuple[str, ...]:
 
     Both are in lower case: ``C++`` gives ``c++`` and ``cpp``, ``Objective-C`` gives ``objective-c`` and
     ``objective_c``, ``C#`` gives ``csharp``. Raises ValueError, with the reason, when nothing is left or the
-    mark would mean something to pytest.
+    mark would mean something to pytest or to a plugin that runs or orders items by it.
     """
     written = unicodedata.normalize("NFKC", text).strip().lower()
     spelled = written.replace("++", "pp").replace("#", "sharp").replace("+", "plus")
@@ -201,7 +207,7 @@ def derive_marks(text: str) -> tuple[str, ...]:
     if len(identifier.encode()) > LONGEST_NAME_BYTES:
         raise ValueError(f"it has more than {LONGEST_NAME_BYTES} bytes")
     if identifier in _RESERVED_MARKS:
-        raise ValueError("pytest gives that mark a meaning of its own; choose another word")
+        raise ValueError("pytest or a plugin gives that mark a meaning of its own; choose another word")
     sayable = _EXPRESSION_WORD.fullmatch(written) and not written.startswith("_")
     return (written, identifier) if sayable and written != identifier else (identifier,)
 

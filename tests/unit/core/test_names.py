@@ -156,7 +156,13 @@ def test_marks_are_what_was_written_and_its_identifier_form(text: str, marks: tu
     "text", ["", "  ", "!!!", "skip", "XFAIL", "not", "and", "parametrize", "x" * 101], ids=ascii
 )
 def test_marks_that_pytest_would_misread_are_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"it has|pytest gives"):
+    with pytest.raises(ValueError, match=r"it has|pytest or a plugin gives"):
+        derive_marks(text)
+
+
+@pytest.mark.parametrize("text", ["asyncio", "Flaky", "forked", "isolate", "order", "run"])
+def test_marks_that_plugins_act_on_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="pytest or a plugin gives"):
         derive_marks(text)
 
 
