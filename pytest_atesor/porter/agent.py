@@ -267,7 +267,7 @@ def _ignore_signals() -> None:
 def _lock(settings: Settings, environ: Mapping[str, str]) -> Iterator[None]:
     """Hold the slot while we work alone; a batch's own lease covers us otherwise.
 
-    Raises SetupError when it is taken.
+    Raises SetupError when it is taken, or there is no place for it.
     """
     if settings.attempt_directory is not None:
         yield
@@ -277,12 +277,20 @@ def _lock(settings: Settings, environ: Mapping[str, str]) -> Iterator[None]:
     from pytest_atesor.sandbox.slots import slot_directory, state_directory  # noqa: PLC0415 - the same
 
     directory = slot_directory(state_directory(environ), settings.container)
-    directory.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(directory / "lock", blocking=False)
     try:
-        with FileLock(directory / "lock", blocking=False):
-            yield
+        directory.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
     except Timeout:
         raise SetupError(
             f"the sandbox {settings.container} is in use by another run; "
             "wait for it or choose another --container"
         ) from None
+    except OSError as error:
+        raise SetupError(
+            f"the slot directory {directory} cannot be used ({error.strerror}); set ATESOR_STATE_DIR"
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()

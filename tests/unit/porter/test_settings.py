@@ -91,6 +91,16 @@ def test_a_batch_is_told_that_no_package_is_to_blame(argv: list[str], tmp_path: 
     assert "Require" in said.reason or "--bogus" in said.reason
 
 
+def test_a_state_directory_that_cannot_be_made_is_no_defect_of_ours(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    assert main([URL], {"ATESOR_STATE_DIR": str(tmp_path / "file")}) == 1
+    directory = tmp_path / "file/slots/atesor-port-debian"
+    reason = f"the slot directory {directory} cannot be used (Not a directory); set ATESOR_STATE_DIR"
+    assert f"FAILED (environment): {reason}\n" in capfd.readouterr().out
+
+
 @pytest.mark.parametrize("argv", [["--help"], ["-h"], ["recipe.json", "--help"]], ids=" ".join)
 def test_a_replay_has_help_of_its_own(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert replay_main(argv, {}) == 0
