@@ -25,9 +25,9 @@ from pytest_atesor.porter.settings import REPLAY, Settings, read_recipe_path, re
 from pytest_atesor.porter.verdict import failed
 
 if TYPE_CHECKING:
+    from pytest_atesor.porter.context import Place, Run
     from pytest_atesor.porter.recipe import Recipe
     from pytest_atesor.porter.recipe_cache import RecipeCache
-    from pytest_atesor.porter.run import Place, Run
 
 __all__ = ["main", "replay_main"]
 
@@ -100,8 +100,9 @@ def _read_recipe(path: Path) -> "Recipe":
 def _port(
     settings: Settings, environ: Mapping[str, str], output: BinaryIO, recipe: "Recipe | None" = None
 ) -> int:
-    from pytest_atesor.porter.records import replay  # noqa: PLC0415 - as below
-    from pytest_atesor.porter.run import Run, port  # noqa: PLC0415 - after the flags: a bad flag answers at once
+    from pytest_atesor.porter.context import Run  # noqa: PLC0415 - after the flags: a bad flag answers at once
+    from pytest_atesor.porter.records import replay  # noqa: PLC0415 - the same
+    from pytest_atesor.porter.run import port  # noqa: PLC0415 - the same
 
     phases = Phases(output)
     run = Run(outcome=failed(Cause.AGENT, "the agent ended early"), source={"url": redact_text(settings.url)})
@@ -137,8 +138,8 @@ def _port(
 
 def _open(settings: Settings, environ: Mapping[str, str], phases: Phases) -> "Place":
     """Return the sandbox, created where it is missing. Raises SetupError and SandboxError."""
+    from pytest_atesor.porter.context import Place  # noqa: PLC0415 - keeps a bad flag's answer cheap
     from pytest_atesor.porter.download_pool import DownloadPool  # noqa: PLC0415 - the same
-    from pytest_atesor.porter.run import Place  # noqa: PLC0415 - keeps a bad flag's answer cheap
     from pytest_atesor.sandbox.image import ensure_image  # noqa: PLC0415 - the same
     from pytest_atesor.sandbox.sandbox import find_running_image, open_sandbox  # noqa: PLC0415 - the same
     from pytest_atesor.sandbox.select import find_engine, select_engine  # noqa: PLC0415 - the same

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from pytest_atesor.core.native import SESSION_VARIABLE
 from pytest_atesor.errors import SetupError
-from pytest_atesor.porter.run import Place
+from pytest_atesor.porter.context import Place
 from pytest_atesor.porter.settings import Settings
 from pytest_atesor.sandbox.native.files import MirroredSandbox
 from pytest_atesor.sandbox.native.hold import native_engine

@@ -10,6 +10,7 @@ from pytest_atesor.core.package_testing import PackageTesting
 from pytest_atesor.errors import AtesorError
 from pytest_atesor.porter.builders.interface import Suite
 from pytest_atesor.porter.builders.shared import quote
+from pytest_atesor.porter.context import Place, Run
 from pytest_atesor.porter.downloads import Downloads
 from pytest_atesor.porter.package_tests import SuiteStatus
 from pytest_atesor.porter.packaged import set_packaged_aside
@@ -17,11 +18,11 @@ from pytest_atesor.porter.phases import Phases
 from pytest_atesor.porter.platforms import profile_of
 from pytest_atesor.porter.recipe import PackageTests, Recipe, parse_versions
 from pytest_atesor.porter.recipe_cache import Source, Unknown
-from pytest_atesor.porter.run import Place, Run, fetch, lay_out, note_scan, open_shell
 from pytest_atesor.porter.scan import digest_natives, scan_tree
 from pytest_atesor.porter.settings import Settings
 from pytest_atesor.porter.shell import Shell
 from pytest_atesor.porter.sources.interface import Fetched, SourceError
+from pytest_atesor.porter.stages import fetch, lay_out, note_scan, open_shell
 from pytest_atesor.porter.suite_needs import KnownNeeds
 from pytest_atesor.porter.tools import read_native_tools
 from pytest_atesor.porter.tree import read_tree

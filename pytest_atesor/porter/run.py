@@ -1,29 +1,23 @@
 """One port from the sandbox to the verdict: the phases in their order, values handed from one to the next."""
 
 import contextlib
-import os
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pytest_atesor.core.names import derive_package_name
 from pytest_atesor.core.outcome import Cause
 from pytest_atesor.core.urls import SourceUrlError
-from pytest_atesor.errors import SandboxError
 from pytest_atesor.porter.builders.interface import Candidate
+from pytest_atesor.porter.context import Place, Run
 from pytest_atesor.porter.phases import Phases
 from pytest_atesor.porter.settings import Settings
-from pytest_atesor.porter.shell import SandboxLike, Shell
-from pytest_atesor.porter.sources.fetch import fetch_source
-from pytest_atesor.porter.sources.interface import Fetched, Kind, SourceError, SourceRequest
+from pytest_atesor.porter.shell import Shell
+from pytest_atesor.porter.sources.interface import Fetched, Kind, SourceError
+from pytest_atesor.porter.stages import fetch, lay_out, note_scan, open_shell
 from pytest_atesor.porter.tree import Tree, read_tree
-from pytest_atesor.porter.verdict import Outcome, failed
+from pytest_atesor.porter.verdict import failed
 from pytest_atesor.porter.workplace import (
-    BUILD_ROOT,
-    HOME,
-    STAGE_ROOT,
     attempt_environment,
     build_directory,
     with_wrappers,
@@ -31,80 +25,10 @@ from pytest_atesor.porter.workplace import (
 
 if TYPE_CHECKING:
     from pytest_atesor.porter.attempts import Built
-    from pytest_atesor.porter.download_pool import DownloadPool
     from pytest_atesor.porter.installer import Installer
-    from pytest_atesor.porter.package_tests import SuiteResult
-    from pytest_atesor.porter.proofs import Proof
-    from pytest_atesor.porter.recipe import Recipe
-    from pytest_atesor.porter.recipe_cache import RecipeCache
     from pytest_atesor.porter.repair import Repair
-    from pytest_atesor.porter.scan import Artifact, Scan
 
-__all__ = ["Place", "Run", "decide_jobs", "fetch", "is_here", "lay_out", "note_scan", "open_shell", "port"]
-
-_LARGEST_CACHE_MIB = 4096
-_LAYOUT = f"""
-rm -rf {BUILD_ROOT} {STAGE_ROOT} {HOME}
-install -d -o builder -g builder {BUILD_ROOT} {STAGE_ROOT} {HOME} /workspace/src
-install -d /workspace/cache
-[ "$(du -sm /workspace/cache | cut -f1)" -lt {_LARGEST_CACHE_MIB} ] || rm -rf /workspace/cache/apt
-cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes 2>/dev/null | head -n 1
-nproc
-"""
-_BYTES_PER_JOB = 768 * 1024 * 1024
-# The harness ends us at the deadline, which is a TIMEOUT; our own limit only serves where nobody does.
-_AFTER_KILL_S = 60.0
-_MOST_ODDITIES = 10
-
-
-def is_here(_paths: tuple[str, ...]) -> None:
-    """Do nothing: the host's side of the workspace is the workspace."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where a port happens: sandbox, the host's side of its workspace, the index that all slots share.
-
-    ``bring`` makes paths of the workspace on the host what they are in the sandbox, where that is not one
-    directory. ``downloads`` is what the slots share of them, None for nothing. ``recipes`` opens the cache,
-    None where there is none; ``renew`` makes the sandbox anew, empty.
-    """
-
-    sandbox: SandboxLike
-    workspace: Path
-    index: Path
-    bring: Callable[[tuple[str, ...]], None] = is_here
-    downloads: "DownloadPool | None" = None
-    recipes: "Callable[[], RecipeCache | None]" = lambda: None
-    renew: Callable[[], object] = lambda: None
-
-    @property
-    def kept(self) -> Path:
-        """The directory of kept artifacts, beside the workspace: the sandbox does not see it."""
-        return self.workspace.parent / "kept"
-
-
-@dataclass(slots=True)
-class Run:
-    """What a run has learnt; the result is written from it however the run ends."""
-
-    outcome: Outcome
-    source: dict[str, str | None] = field(default_factory=dict)
-    build_system: str | None = None
-    artifacts: "tuple[Artifact, ...]" = ()
-    metrics: dict[str, object] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-    recipe: "Recipe | None" = None
-    patch: str = ""
-    package_tests: "SuiteResult | None" = None
-    native_tools: Mapping[str, str] = field(default_factory=dict)
-    proofs: "Mapping[str, Proof]" = field(default_factory=dict)
-    kept_bytes: int = 0
-
-    def take(self, other: "Run") -> None:
-        """Become what ``other`` is."""
-        for one in fields(self):
-            setattr(self, one.name, getattr(other, one.name))
+__all__ = ["port"]
 
 
 def port(settings: Settings, place: Place, run: Run, phases: Phases, environ: Mapping[str, str]) -> None:
@@ -147,19 +71,6 @@ def _begin(
         return shell, fetch(settings, place, shell, run, environ), jobs
 
 
-def open_shell(settings: Settings, place: Place, phases: Phases) -> Shell:
-    """Return the shell of a run, bounded by its deadline."""
-    deadline = None
-    if settings.kill_at is not None:
-        deadline = time.monotonic() + max(0.0, settings.kill_at - time.time()) + _AFTER_KILL_S
-    return Shell(
-        place.sandbox,
-        deadline=deadline,
-        output=phases.output,
-        keeps_network=settings.has_build_network,
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class _Work:
     """What the build phases work on."""
@@ -168,46 +79,6 @@ class _Work:
     tree: Tree
     candidates: tuple[Candidate, ...]
     jobs: int
-
-
-def lay_out(shell: Shell) -> int:
-    """Make the workspace's directories; return how many jobs a build may run at once."""
-    shell.set_network(enabled=True)
-    done = shell.script(_LAYOUT, user="root")
-    lines = done.tail.decode("utf-8", "replace").split()
-    if done.exit_code != 0 or not lines:
-        raise SandboxError(f"the workspace cannot be laid out: {' '.join(lines)[-300:]}")
-    return decide_jobs(lines, os.cpu_count() or 1)
-
-
-def decide_jobs(lines: Sequence[str], processors: int) -> int:
-    """Return how many compilers may run at once, from the sandbox's memory limit in bytes and its processors.
-
-    The last of ``lines`` is the number of processors, the one before it the limit, where there is one.
-    """
-    count = int(lines[-1]) if lines and lines[-1].isdigit() else processors
-    limit = lines[-2] if len(lines) > 1 else ""
-    most = max(1, int(limit) // _BYTES_PER_JOB) if limit.isdigit() else count
-    return max(1, min(count, most))
-
-
-def fetch(settings: Settings, place: Place, shell: Shell, run: Run, environ: Mapping[str, str]) -> Fetched:
-    """Fetch the source and keep its identity in ``run``. Raises SourceError and SandboxError."""
-    request = SourceRequest(url=settings.url, ref=settings.ref, mirrors=settings.mirrors)
-    fetched = fetch_source(
-        request,
-        sandbox=place.sandbox,
-        workspace=place.workspace,
-        sink=shell.output,
-        deadline=time.monotonic() + shell.remaining_s(),
-        environ=environ,
-        pool=place.downloads,
-    )
-    run.source.update(
-        url_used=fetched.url_used, kind=fetched.kind.value, commit=fetched.commit, sha256=fetched.sha256
-    )
-    run.notes.extend(fetched.notes)
-    return fetched
 
 
 def _detect(tree: Tree, run: Run, phases: Phases) -> tuple[Candidate, ...]:
@@ -343,25 +214,3 @@ def _debian_source(fetched: Fetched, url: str) -> str:
     with contextlib.suppress(SourceUrlError):
         return derive_package_name(url).lower()
     return fetched.name.lower()
-
-
-def note_scan(scan: "Scan", run: Run) -> None:
-    """Keep in ``run`` what a scan found, and what of it is no proof."""
-    from pytest_atesor.porter.abi import describe_abi  # noqa: PLC0415 - only after a build
-
-    products = sorted(scan.products, key=lambda one: (one.is_test, not one.path.startswith("stage/")))
-    seen: set[str] = set()
-    kept = []
-    for one in products:
-        if one.sha256 not in seen:
-            seen.add(one.sha256)
-            kept.append(one)
-    run.artifacts = tuple(kept)
-    run.metrics.update(native_files=len(kept), objects=scan.objects, foreign_files=len(scan.foreign))
-    for path, machine in scan.foreign[:5]:
-        run.notes.append(f"for another processor ({machine}), no proof: {path}")
-    for path in scan.prebuilt[:5]:
-        run.notes.append(f"in the source tree before the build, no proof: {path}")
-    for path in scan.packaged[:5]:
-        run.notes.append(f"a copy of a file of the sandbox's packages, no proof: {path}")
-    run.notes.extend(describe_abi(kept)[:_MOST_ODDITIES])

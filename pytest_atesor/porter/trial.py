@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from pytest_atesor.core.package_testing import PackageTesting
 from pytest_atesor.porter.builders.interface import Suite
+from pytest_atesor.porter.context import Place, Run
 from pytest_atesor.porter.kept import keep_artifacts
 from pytest_atesor.porter.package_tests import (
     SuitePlace,
@@ -19,7 +20,6 @@ from pytest_atesor.porter.package_tests import (
 from pytest_atesor.porter.phases import Phases
 from pytest_atesor.porter.proofs import MOST_S, describe_proofs, gather_proofs
 from pytest_atesor.porter.recipe import PackageTests
-from pytest_atesor.porter.run import Place, Run
 from pytest_atesor.porter.settings import Settings
 from pytest_atesor.porter.shell import Shell
 from pytest_atesor.porter.suite_needs import FoundNeeds, KnownNeeds

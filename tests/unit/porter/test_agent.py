@@ -7,8 +7,8 @@ import pytest
 
 from pytest_atesor.core.plan import Platform, Target
 from pytest_atesor.errors import UsageError
-from pytest_atesor.porter.run import decide_jobs
 from pytest_atesor.porter.settings import read_settings
+from pytest_atesor.porter.stages import decide_jobs
 
 _SEED = [
     "--repo",

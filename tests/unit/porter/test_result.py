@@ -11,6 +11,7 @@ from pytest_atesor.core.outcome import Cause, Verdict
 from pytest_atesor.core.plan import Platform, Target
 from pytest_atesor.porter.agent import _finish
 from pytest_atesor.porter.builders.interface import Suite
+from pytest_atesor.porter.context import Run
 from pytest_atesor.porter.counts import Counts
 from pytest_atesor.porter.elf import ElfFacts, ElfType
 from pytest_atesor.porter.kept import keep_artifacts
@@ -19,7 +20,6 @@ from pytest_atesor.porter.package_tests import SuiteResult, SuiteStatus
 from pytest_atesor.porter.phases import Phase, Phases
 from pytest_atesor.porter.proofs import Proof, Start, StartStatus
 from pytest_atesor.porter.result import Report, copy_artifacts, format_result, safe_path, write_result
-from pytest_atesor.porter.run import Run
 from pytest_atesor.porter.scan import Artifact, Before, scan_tree
 from pytest_atesor.porter.settings import Settings
 from pytest_atesor.porter.tree import read_tree
