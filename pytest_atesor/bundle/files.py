@@ -36,6 +36,8 @@ _ADVICE: Final = {
     errno.EIO: "the device reports an I/O error; check the disk",
 }
 
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+
 
 def explain_os_error(error: OSError, doing: str, path: Path) -> BundleError:
     """Return the one-line error for a failed file operation: what, where, why, and what to do."""
@@ -95,7 +97,7 @@ def sync_directory(path: str | Path) -> None:
 
 
 def check_writable(path: Path, purpose: str) -> None:
-    """Check that files can be made in the directory ``path``, or where it would be made, without making any.
+    """Check that files can be made in the directory ``path``, or where it would be made, and leave none.
 
     Raises BundleError naming ``purpose``. A full disk is not seen here.
     """
@@ -106,12 +108,31 @@ def check_writable(path: Path, purpose: str) -> None:
         raise BundleError(f"cannot use {path} as {purpose}: {place} is not a directory; choose another place")
     if not os.access(place, os.W_OK | os.X_OK):
         raise BundleError(f"cannot use {path} as {purpose}: {place} is not writable; choose another place")
+    if place != path:
+        _try_place(place, path, purpose)
+
+
+def _try_place(place: Path, path: Path, purpose: str) -> None:
+    """Make something in a directory and remove it: of a file system such as /proc, root may write all."""
+    probe = place / f".atesor.{os.getpid()}.tmp"
+    try:
+        probe.mkdir(exist_ok=True)
+        probe.rmdir()
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise BundleError(
+                f"cannot use {path} as {purpose}: nothing can be made in {place}; choose another place"
+            ) from error
 
 
 def check_file_writable(path: Path, purpose: str) -> None:
-    """Check that the file ``path`` can be written or replaced, without making it. Raises BundleError."""
+    """Check that the file ``path`` can be written, and leave it as it is. Raises BundleError."""
     if path.is_dir():
         raise BundleError(f"cannot use {path} as {purpose}: it is a directory; choose another place")
-    if path.exists() and not os.access(path, os.W_OK):
-        raise BundleError(f"cannot use {path} as {purpose}: it is not writable; choose another place")
+    if path.exists():
+        if not os.access(path, os.W_OK):
+            raise BundleError(f"cannot use {path} as {purpose}: it is not writable; choose another place")
+        return
     check_writable(path.parent, f"the directory of {purpose}")
+    if path.parent.is_dir():
+        _try_place(path.parent, path, purpose)

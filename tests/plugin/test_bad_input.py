@@ -105,6 +105,11 @@ BAD = {
     ),
     "marks that pytest cannot read": (["packages/good.json", "-m", "a b"], 2, "passed to '-m': a b: "),
     "a batch without end": (["--atesor-list=good", "--looponfail"], 2, "--looponfail never ends"),
+    "JUnit where nothing can be made": (
+        ["--atesor-list=good", "--atesor-engine=none", "--atesor-agent=true", "--junitxml=/proc/x/junit.xml"],
+        1,
+        "cannot use /proc/x as the directory of the JUnit file: ",
+    ),
     "restarts in words": (["--atesor-list=good", "--max-worker-restart=few"], 2, "bad number 'few'"),
     "remote workers": (["--atesor-list=good", "--dist=load", "--tx=ssh=host"], 2, "--tx ssh=host"),
 }

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_atesor.bundle.files import check_writable, explain_os_error, write_atomic
+from pytest_atesor.bundle.files import check_file_writable, check_writable, explain_os_error, write_atomic
 from pytest_atesor.errors import BundleError
 
 
@@ -73,6 +73,23 @@ def test_a_dangling_link_in_the_way_is_seen(tmp_path: Path) -> None:
     (tmp_path / "a").symlink_to("nowhere")
     with pytest.raises(BundleError, match="is not a directory"):
         check_writable(tmp_path / "a" / "b", "the output root")
+
+
+@pytest.mark.parametrize("path", ["/proc/x", "/proc/x/y"])
+def test_a_place_that_takes_nothing_from_anybody_is_seen(path: str) -> None:
+    with pytest.raises(BundleError, match=r"as the output root: .*/proc.*; choose another place"):
+        check_writable(Path(path), "the output root")
+    with pytest.raises(BundleError, match=r"JUnit file: .*/proc.*; choose another place"):
+        check_file_writable(Path(path), "the JUnit file")
+
+
+def test_a_file_that_is_there_or_can_be_made_may_be_written(tmp_path: Path) -> None:
+    (tmp_path / "old.xml").write_text("old")
+    for name in ("old.xml", "new.xml", "reports/new.xml"):
+        check_file_writable(tmp_path / name, "the JUnit file")
+    check_file_writable(Path("/dev/null"), "the JUnit file")
+    assert [path.name for path in tmp_path.iterdir()] == ["old.xml"]
+    assert (tmp_path / "old.xml").read_text() == "old"
 
 
 @contextmanager
