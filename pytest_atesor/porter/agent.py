@@ -101,8 +101,6 @@ def _port(
     settings: Settings, environ: Mapping[str, str], output: BinaryIO, recipe: "Recipe | None" = None
 ) -> int:
     from pytest_atesor.porter.context import Run  # noqa: PLC0415 - after the flags: a bad flag answers at once
-    from pytest_atesor.porter.records import replay  # noqa: PLC0415 - the same
-    from pytest_atesor.porter.run import port  # noqa: PLC0415 - the same
 
     phases = Phases(output)
     run = Run(outcome=failed(Cause.AGENT, "the agent ended early"), source={"url": redact_text(settings.url)})
@@ -112,8 +110,12 @@ def _port(
         with _lock(settings, environ):
             place = _open(settings, environ, phases)
             if recipe is None:
+                from pytest_atesor.porter.run import port  # noqa: PLC0415 - the same
+
                 port(settings, place, run, phases, environ)
             else:
+                from pytest_atesor.porter.records import replay  # noqa: PLC0415 - the same
+
                 replay(recipe, settings, place, run, phases, environ)
             _finish(settings, run, phases, place.kept)
     except _Interrupted as stop:
