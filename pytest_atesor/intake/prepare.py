@@ -49,6 +49,7 @@ from pytest_atesor.options import ENGINES, LIST, find_given, find_reopen, read_o
 from pytest_atesor.sandbox.kernel import check_kernel
 from pytest_atesor.sandbox.slots import state_directory
 from pytest_atesor.work.kinds import gather_kinds
+from pytest_atesor.work.tree import register_marks
 from pytest_atesor.work.worker import Orders
 
 if TYPE_CHECKING:
@@ -146,6 +147,7 @@ def _draft_again(wish: ReopenOptions, config: pytest.Config, environ: Mapping[st
 
 
 def _make_draft(plan: Plan, options: Options, workers: int, config: pytest.Config) -> Draft:
+    _check_expressions(config, plan)
     kinds = gather_kinds(config)
     used = sorted({case.kind for case in plan.cases})
     for name in used:
@@ -167,11 +169,11 @@ def _refuse_flags(config: pytest.Config) -> None:
     restarts: str | None = config.getoption("maxworkerrestart", None)
     if restarts is not None and not restarts.isdecimal():
         raise UsageError(f"bad number {restarts!r} of --max-worker-restart; use a whole number")
-    _check_expressions(config)
 
 
-def _check_expressions(config: pytest.Config) -> None:
+def _check_expressions(config: pytest.Config, plan: Plan) -> None:
     """Raise UsageError for a ``-k`` or ``-m`` that pytest cannot read, of which each worker would die."""
+    register_marks(config, plan)
     reader: Any = config.pluginmanager.get_plugin("mark")
     try:
         reader.pytest_collection_modifyitems(items=[], config=config)

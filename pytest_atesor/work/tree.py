@@ -21,10 +21,19 @@ if TYPE_CHECKING:
     from pytest_atesor.core.plan import Plan
     from pytest_atesor.work.worker import Worker
 
-__all__ = ["ListingHooks", "TreeHooks", "WorkerHooks"]
+__all__ = ["ListingHooks", "TreeHooks", "WorkerHooks", "register_marks"]
 
 _TIMEOUT_MARGIN_S: Final = 600
 """How much later than a case's own deadline pytest-timeout may fire: sandboxes and kill ladders need time."""
+
+
+def register_marks(config: pytest.Config, plan: Plan) -> None:
+    """Make the plan's marks known to ``--strict-markers``; the second time does nothing."""
+    known: list[str] = config.getini("markers")
+    for mark in list_marks(plan):
+        line = f"{mark}: language, group or tag of {plan.source}"
+        if line not in known:
+            config.addinivalue_line("markers", line)
 
 
 class TreeHooks:
@@ -35,9 +44,8 @@ class TreeHooks:
 
     @pytest.hookimpl
     def pytest_configure(self, config: pytest.Config) -> None:
-        """Register the plan's marks, so that ``--strict-markers`` knows them."""
-        for mark in list_marks(self._plan):
-            config.addinivalue_line("markers", f"{mark}: language, group or tag of {self._plan.source}")
+        """Register the plan's marks."""
+        register_marks(config, self._plan)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collect_directory(self, path: Path, parent: pytest.Collector) -> pytest.Collector:

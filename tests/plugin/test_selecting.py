@@ -261,6 +261,7 @@ def test_a_plain_run_imports_only_the_door(lab: Lab) -> None:
         "core.limits",
         "core.plan",
         "core.shards",
+        "core.yes_no",
         "errors",
         "hooks",
         "option_table",
