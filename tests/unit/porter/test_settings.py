@@ -8,6 +8,7 @@ from pytest_atesor.core.outcome import Cause
 from pytest_atesor.core.port_outcome import parse_agent_result
 from pytest_atesor.errors import UsageError
 from pytest_atesor.porter.agent import main, replay_main
+from pytest_atesor.porter.recipe import Recipe, format_recipe
 from pytest_atesor.porter.settings import Settings, read_settings
 
 URL = "https://example.org/o/r"
@@ -109,6 +110,29 @@ def test_a_replay_has_help_of_its_own(argv: list[str], capsys: pytest.CaptureFix
     assert "[recipe.json]" in captured.out
     assert "(default: the recipe's)" in captured.out
     assert captured.err == ""
+
+
+@pytest.mark.parametrize("argv", [["r.json", "--tests", "skip"], ["--tests", "skip", "r.json"]], ids=" ".join)
+def test_a_recipe_is_taken_before_flags_and_behind_them(
+    argv: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))  # no engine is the next thing that is missed
+    recipe = Recipe(
+        url=URL,
+        url_used="deb:p",
+        platform="ubuntu",
+        build_system="make",
+        commands=(),
+        name="p",
+        sha256="0" * 64,
+    )
+    (tmp_path / "r.json").write_text(format_recipe(recipe))
+    environ = {"ATESOR_STATE_DIR": str(tmp_path), "ATESOR_ENGINE": "podman"}
+    assert replay_main(argv, environ) == 1
+    out = capfd.readouterr().out
+    assert "sandbox: atesor-port-ubuntu\n" in out
+    assert "FAILED (environment): podman is not installed" in out
 
 
 BAD_REPLAYS = {
