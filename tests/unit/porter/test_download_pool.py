@@ -94,11 +94,13 @@ def test_a_target_that_exists_is_never_written(pool: DownloadPool, tmp_path: Pat
     assert (tmp_path / "secret").read_bytes() == b"secret"
 
 
-def test_a_file_that_grows_while_it_is_read_is_kept_under_what_it_was_then(
+def test_a_file_that_is_too_large_is_not_kept_even_if_it_grows_while_it_is_read(
     pool: DownloadPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(download_pool, "LARGEST_BYTES", 8)
     assert keep(pool, tmp_path / "large", b"123456789") == 0
+    assert Path("/proc/self/status").stat().st_size == 0
+    assert keep_file(pool, Path("/proc/self/status")) == 0
     assert files_of(tmp_path) == {}
     assert keep(pool, tmp_path / "fits", b"12345678") == 8
     assert files_of(tmp_path) == {digest_of(b"12345678"): b"12345678"}

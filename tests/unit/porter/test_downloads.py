@@ -57,6 +57,7 @@ class LocalSandbox:
     mirror: Path
     network: list[bool] = field(default_factory=list)
     cleared: int = 0
+    seen: list[list[str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         for name in (
@@ -75,6 +76,7 @@ class LocalSandbox:
     def run(
         self, command: ExecSpec, *, timeout_s: float, sink: BinaryIO | None = None, tail_bytes: int = 65_536
     ) -> Completed:
+        self.seen.append(sorted(one.name for one in (self.root / "workspace").iterdir()))
         environment = {
             "PATH": f"{self.root}/bin:{os.environ['PATH']}",
             "MIRROR": str(self.mirror),
@@ -129,18 +131,22 @@ class Lab:
     def slot(self, name: str) -> LocalSandbox:
         return LocalSandbox(self.place / name, self.mirror)
 
+    def downloads(
+        self, slot: LocalSandbox, platform: str = "debian", pool: DownloadPool | None = None
+    ) -> Downloads:
+        return Downloads(
+            Shell(slot, deadline=None, output=None),
+            profile_of(platform),
+            pool=pool or DownloadPool(self.root, spare_bytes=0),
+            workspace=slot.root / "workspace",
+            say=self.said.append,
+        )
+
     def install(
         self, slot: LocalSandbox, *packages: str, optional: tuple[str, ...] = (), platform: str = "debian"
     ) -> str:
         """Return the output of the installation."""
-        downloads = Downloads(
-            Shell(slot, deadline=None, output=None),
-            profile_of(platform),
-            pool=DownloadPool(self.root, spare_bytes=0),
-            workspace=slot.root / "workspace",
-            say=self.said.append,
-        )
-        done = downloads.install(packages, optional)
+        done = self.downloads(slot, platform).install(packages, optional)
         assert done.exit_code == 0, done.tail
         return done.tail.decode()
 
@@ -240,13 +246,41 @@ def test_packages_that_may_be_missing_do_not_keep_the_others_from_the_pool(lab: 
     assert lab.entry("ssl").is_file()
 
 
-def test_an_answer_of_apt_is_not_used_for_other_packages(lab: Lab) -> None:
-    lab.install(lab.slot("one"), "zlib")
+@pytest.mark.parametrize("case", ["apt answered", "apt knew not all of them", "apt was not asked"])
+def test_an_answer_of_apt_is_not_used_for_other_packages(lab: Lab, case: str) -> None:
+    if case != "apt was not asked":
+        lab.install(lab.slot("one"), "zlib")
     slot = lab.slot("two")
     (slot.root / "var/cache/apt/atesor-described").write_text("'x' xml_1_riscv64.deb 3000 SHA256:0\n")
     (slot.archives / "zlib_1_riscv64.deb").write_bytes(b"evil" * 1000)
-    assert "Get:1 zlib" in lab.install(slot, "zlib")
+    optional = ("nonesuch",) if case == "apt knew not all of them" else ()
+    assert "Get:1 zlib" in lab.install(slot, "zlib", optional=optional)
     assert slot.installed == {"zlib": b"zlib" * 1000}
+
+
+class SwappingPool(DownloadPool):
+    """While it is asked, somebody replaces a downloaded file by a link."""
+
+    def __init__(self, root: Path, file: Path, secret: Path) -> None:
+        super().__init__(root, spare_bytes=0)
+        self._file = file
+        self._secret = secret
+
+    def has(self, digest: str) -> bool:
+        if self._file.exists():
+            self._file.unlink()
+            self._file.symlink_to(self._secret)
+        return super().has(digest)
+
+
+def test_a_link_that_comes_after_the_look_is_not_followed(lab: Lab) -> None:
+    lab.install(lab.slot("one"), "xml")
+    slot = lab.slot("two")
+    (lab.place / "secret").write_bytes(b"of the host")
+    pool = SwappingPool(lab.root, slot.archives / "zlib_1_riscv64.deb", lab.place / "secret")
+    assert lab.downloads(slot, pool=pool).install(["zlib"]).exit_code == 0
+    assert (slot.archives / "zlib_1_riscv64.deb").is_symlink()
+    assert {one.read_bytes() for one in lab.root.rglob("sha256/*/*")} == {b"xml" * 1000}
 
 
 @pytest.mark.parametrize("trouble", ["the pool is a file", "the disk is full", "the workspace is another's"])
@@ -267,8 +301,13 @@ def test_where_nothing_can_be_shared_the_port_goes_on_with_one_line(
             monkeypatch.setattr(os, "copy_file_range", refuse)
         case _:
             monkeypatch.setattr("tempfile.mkdtemp", refuse)
-    assert "Get:1 zlib" in lab.install(slot, "zlib")
-    assert slot.installed == {"zlib": b"zlib" * 1000}
+    downloads = lab.downloads(slot)
+    for name in ("zlib", "xml"):
+        done = downloads.install([name])
+        assert done.exit_code == 0
+        assert f"Get:1 {name}" in done.tail.decode()
+        assert slot.seen[-1] == ["cache"]  # a disk that is full has room again
+    assert slot.installed == {"zlib": b"zlib" * 1000, "xml": b"xml" * 1000}
     (line,) = lab.said
     assert line.startswith("downloads are not shared with other cases: ")
     assert [one.name for one in (slot.root / "workspace").iterdir()] == ["cache"]
