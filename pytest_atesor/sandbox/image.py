@@ -208,6 +208,8 @@ def _renew(job: _Job, labels: Mapping[str, str] | None, *, rebuild: bool) -> Non
     try:
         _make(job, keep_archive=False)
     except SetupError as error:
+        if job.engine.image_labels(job.tag) != labels:  # a build that broke off has its name
+            raise
         job.progress(f"warning: the image with {old} is used, because no other can be made: {error}")
 
 

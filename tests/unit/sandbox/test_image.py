@@ -165,6 +165,14 @@ def test_a_build_from_a_registry_is_shown_live_when_asked(tmp_path: Path, wish: 
     assert ("STEP 1: FROM base" in lines) is shown
 
 
+def test_what_a_broken_build_left_in_an_old_image_s_place_is_not_used(tmp_path: Path) -> None:
+    digest = read_recipe_digest(Platform.ALPINE, host_architecture())
+    old = format_labels(digest=digest, created_s=int(time.time()) - 90_000, versions=OLD)
+    engine = MuteEngine(offered=True, images={ALPINE: old})
+    with pytest.raises(SetupError, match="the alpine image cannot be built: fake run failed"):
+        ensure_image(engine, Platform.ALPINE, state=tmp_path, progress=lambda _line: None)
+
+
 def test_alpine_without_a_registry_is_a_clear_error(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match=r"no registry offers alpine:3.22 to fake.*--atesor-platform debian"):
         ensure_image(FakeEngine(), Platform.ALPINE, state=tmp_path, progress=lambda _line: None)
