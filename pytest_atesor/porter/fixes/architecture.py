@@ -58,9 +58,10 @@ _REFUSED = (
 )
 _PROCESSOR = r"(?:[Aa]rch|ARCH|[Cc]pu|CPU|[Pp]latform|[Pp]rocessor|[Ee]ndian)"
 
-# Where a build system or a script of the build's says what ended it; a config triplet's "-unknown-" refuses nothing.
+# Where a build system or a script of the build's says what ended it; a config triplet's "-unknown-" refuses nothing,
+# and neither does a compiler that refuses a flag.
 _SAID = (
-    r"^(?:[^\n]{0,120}?(?:\b[Ee]rror|ERROR|[a-z]Error)(?:\[\w+\])?:[ \t]|(?:[^\n:]{1,120}:(?:\d+:)?[ \t]+)?\*{3}[ \t]"
+    r"^(?![^\n]*-m(?:arch|tune|cpu|fpu|abi)\b)(?:[^\n]{0,120}?(?:\b[Ee]rror|ERROR|[a-z]Error)(?:\[\w+\])?:[ \t]|(?:[^\n:]{1,120}:(?:\d+:)?[ \t]+)?\*{3}[ \t]"
     r"|CMake Error(?: at [^\n]{1,200})?:\s+|[^\n]{0,160}panicked at [^\n]{0,160}:\n[ \t]*)[^\n]{0,120}?"
 )
 _NO = (
