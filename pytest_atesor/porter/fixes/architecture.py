@@ -64,26 +64,42 @@ _SAID = (
     r"^(?![^\n]*-m(?:arch|tune|cpu|fpu|abi)\b)(?:[^\n]{0,120}?(?:\b[Ee]rror|ERROR|[a-z]Error)(?:\[\w+\])?:[ \t]|(?:[^\n:]{1,120}:(?:\d+:)?[ \t]+)?\*{3}[ \t]"
     r"|CMake Error(?: at [^\n]{1,200})?:\s+|[^\n]{0,160}panicked at [^\n]{0,160}:\n[ \t]*)[^\n]{0,120}?"
 )
-_NO = (
-    r"(?i:(?<![\w-])(?:unsupported|unknown|unrecogni[sz]ed|unhandled|no\s+support\s+for|cannot\s+build\s+(?:on|for)"
-    r"|(?:not|\w+n't)\s+(?:yet\s+|currently\s+)?support(?:ed)?)(?!\w))"
+_OF_THE_COMMAND_LINE = (
+    r"(?!\s+(?:options?|arguments?|parameters?|flags?|keywords?|commands?|directives?|attributes?)\b)"
 )
+_NO_SUPPORT = (
+    r"unsupported|unrecogni[sz]ed|unhandled|no\s+support\s+for|cannot\s+build\s+(?:on|for)"
+    r"|(?:not|\w+n't)\s+(?:yet\s+|currently\s+)?support(?:ed)?"
+)
+_NO = rf"(?i:(?<![\w-])(?:unknown|{_NO_SUPPORT})(?!\w){_OF_THE_COMMAND_LINE})"
 _RISCV = r"(?<![\w./-])(?i:riscv(?:64)?\w{0,3})(?![\w/])"
 
-
-def _refusal(thing: str) -> str:
-    return (
-        rf"{_SAID}(?P<name>(?:{_NO}[ \t]+(?:[\w-]+\s+){{0,3}}{thing}|{_NO}[^\n]{{0,60}}?{_RISCV}"
-        rf"|(?:{thing}|{_RISCV})[^\n]{{0,60}}?\s{_NO})[^\n]*?)(?:\.?[ ]{{2}}Stop)?\.?$"
-    )
-
-
-REFUSED_PROCESSOR = _refusal(
-    r"(?i:(?<![\w-])(?:archs?|architectures?|cpus?|cpu[ _-]?famil(?:y|ies)|processors?)(?![\w-]))"
+# Hosts are looked up, compilers run on a host, and machines learn: the word has to end what it names.
+_HOST = r"(?i:(?<![\w-])(?:host|machine)(?:[ _-](?:system|type|os))*)"
+_NO_TO_HOST = rf"(?i:(?<![\w-])(?:{_NO_SUPPORT})(?!\w))"
+_REFUSED_HOST = (
+    rf"{_NO_TO_HOST}[ \t]+(?:[\w-]+\s+){{0,3}}{_HOST}(?=[ \t]*(?:[.,;!)](?:\s|$)|$))"
+    rf"|{_HOST}(?:[ \t]+(?:is|was|currently)){{0,2}}[ \t]+{_NO_TO_HOST}"
 )
+
+
+def _refusal(words: str, *others: str) -> str:
+    thing = (
+        rf"(?i:(?<![\w-])(?:{words})(?![\w-])(?!\s+(?:plugin|feature|extension|backend|driver|version)s?\b))"
+    )
+    refusals = (
+        rf"{_NO}[ \t]+(?:[\w-]+\s+){{0,3}}{thing}",
+        rf"{_NO}[^\n]{{0,60}}?{_RISCV}",
+        rf"(?:{thing}|{_RISCV})[^\n]{{0,60}}?\s{_NO}",
+        *others,
+    )
+    return rf"{_SAID}(?P<name>(?:{'|'.join(refusals)})[^\n]*?)(?:\.?[ ]{{2}}Stop)?\.?$"
+
+
+REFUSED_PROCESSOR = _refusal(r"archs?|architectures?|cpus?|cpu[ _-]?famil(?:y|ies)|processors?")
 """The pattern of a build that says that it does not know this processor."""
 
-REFUSED_PLATFORM = _refusal(r"(?i:(?<![\w-])(?:platforms?|operating[ _-]?systems?|host|machine)(?![\w-]))")
+REFUSED_PLATFORM = _refusal(r"platforms?|operating[ _-]?systems?", _REFUSED_HOST)
 """The same for one that may as well mean the system, or wants to be told."""
 
 RULES: tuple[Rule, ...] = (

@@ -158,6 +158,10 @@ def test_a_build_that_refuses_this_processor_says_so_and_asks_for_nothing(
         "make: *** No rule to make target 'arch/riscv64/unknown.c'.  Stop.\n",
         "configure: error: no support for libfoo in /usr/lib/riscv64-linux-gnu\n",
         "Makefile:3: *** Unknown platform, you must specify a platform.  Stop.\n",
+        "configure: error: unknown option cpu\n",
+        "clang: error: unsupported option '-fcf-protection' for target 'riscv64-unknown-linux-gnu'\n",
+        "clang: error: unsupported argument 'large' to option 'x' for target 'riscv64-unknown-linux-gnu'\n",
+        "setup.py: error: unsupported CPU feature 'sse2'\n",
     ],
 )
 def test_other_errors_refuse_no_processor(log: str) -> None:
@@ -168,6 +172,49 @@ def test_other_errors_refuse_no_processor(log: str) -> None:
 def test_a_platform_that_is_refused_is_the_last_thing_believed() -> None:
     log = "Makefile:3: *** Unknown platform, you must specify a platform.  Stop.\n"
     assert [one.rule.name for one in diagnose(log, "make")] == ["choose-linux", "refused-platform"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "unsupported host",
+        "this machine is not supported",
+        "unrecognized machine type",
+        "Host system is currently unsupported",
+        "not supported on this machine, sorry",
+        "operating system not supported",
+        "unknown machine riscv64",
+        "Unsupported host: riscv64-unknown-linux-gnu",
+    ],
+)
+@pytest.mark.parametrize("builder", ["make", "python"])
+def test_a_host_that_is_refused_is_a_refused_platform(builder: str, said: str) -> None:
+    found = [one.rule.name for one in diagnose(f"configure: error: {said}\n", builder)]
+    assert "refused-platform" in found
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        "Error: unknown host: dl.example.org\n",
+        "Error: unknown host dl.example.org\n",
+        "error: unknown host\n",
+        "error: host is unknown\n",
+        "ERROR: Unsupported host compiler version 14, please use gcc 12\n",
+        "CMake Error at CMakeLists.txt:3 (message):\n  Unsupported host compiler: GNU 14\n",
+        "error: the host compiler gcc-14 is not supported\n",
+        "error: unsupported machine learning backend 'cuda'\n",
+        "error: machine learning is not supported\n",
+        "Makefile:3: *** clang is not supported as host compiler.  Stop.\n",
+        "error: could not connect to host: operation not supported\n",
+        "configure: error: unknown option cpu\n",
+        "configure: error: unknown option platform\n",
+        "error: unsupported platform plugin 'xcb'\n",
+    ],
+)
+def test_other_errors_refuse_no_platform(log: str) -> None:
+    found = {one.rule.name for builder in sorted(_BUILDER_NAMES) for one in diagnose(log, builder)}
+    assert not {one for one in found if one.startswith("refused-")}
 
 
 def test_a_check_from_a_pipe_needs_no_header_of_other_processors() -> None:
