@@ -1,8 +1,9 @@
 """Plain make: a Makefile in the root or in a usual place below it."""
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from pytest_atesor.porter.builders.interface import Builder, BuildOptions, Candidate, Project, Step, Suite
 from pytest_atesor.porter.builders.shared import (
@@ -32,13 +33,18 @@ _NAMES = (
     "makefile.gnu",
     "Makefile.posix",
 )
-_RULE = re.compile(
-    r"^([A-Za-z0-9_./$(){}-][^:=#\t\n]*)(?:\t[ \t]*)?::?(?![:=])([^\n]*)\n?((?:\t[^\n]*(?:\n|\Z))*)",
-    re.MULTILINE,
+_RULE = re.compile(r" *([A-Za-z0-9_./$(){}-][^:=#\t]*)(?:\t[ \t]*)?::?(?![:=])(.*)")
+_VARIABLE = re.compile(r" *(?:(?:export|override|private) +)*(\w+)[ \t]*(:{0,3}|[?+!])=[ \t]*([^#]*)")
+_DEFINE = re.compile(r" *(?:(?:export|override|private) +)*define +(\w+)")
+_CONDITIONAL = re.compile(
+    r" *(?:(ifn?(?:eq|def)|else|endif|endef)|\.[ \t]*(if\w*|elif\w*|else|endif))(?=[\s(!]|$)"
 )
-_VARIABLE = re.compile(r"^[ ]*(?:export[ ]+)?(\w+)[ \t]*[:?]{0,2}=[ \t]*([^\n#]{0,1000})", re.MULTILINE)
+_INCLUDES = re.compile(r"^[ ]*[-.s]?include\b", re.MULTILINE)
+_DEFAULT_GOAL = re.compile(r"^[ ]*\.DEFAULT_GOAL[ \t]*:?=[ \t]*(\S+)", re.MULTILINE)
+_NOTHING = re.compile(r"[ \t]*(?:#|$)")
 _USE = re.compile(r"\$[({](\w+)[)}]")
 _MOST_WORDS = 200
+_LONGEST_VALUE = 1000
 _HELPERS = {"help", "usage", "default_help", "list", "print-help", "info", "none", "what"}
 _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'|[12]?>&[12]")
 _PRINTS = re.compile(r"[@+ \t-]*(?:(?:echo|printf|cat|true|false|exit)\b|:(?=\s|$)|$)[^|>`]*")
@@ -46,7 +52,7 @@ _PRINTS_ITSELF = re.compile(
     r"[@+ -]*(?:(?:e?grep|g?awk|sed|perl)\b.*MAKEFILE_LIST|\$[({](?:info|warning|error)\b)"
 )
 _CALLS_HELP = re.compile(rf"[@+ -]*\$[({{]MAKE[)}}](?: -\S+)* (?:{'|'.join(_HELPERS)})")
-_GOALS = ("all", "build", "linux", "linux_noasm", "generic", "unix", "posix", "gcc", "release")
+_GOALS = ("all", "build", "linux", "linux_noasm", "generic", "unix", "posix", "gcc")
 _COMPILES = re.compile(
     r"\$[({](CC|CXX|LD|AR|LINK|COMPILE)\b|\b(gcc|g\+\+|cc|clang|ar rc|ar cr)\b|\.(c|cc|cpp|cxx|o)\b"
     r"|\$[({]MAKE[)}]"
@@ -120,42 +126,108 @@ def choose_target(text: str) -> str:
     A default builds unless it is a helper by its name, asks for helpers only, or only prints.
     """
     rules = _read_rules(text)
-    goal = re.search(r"^[ \t]*\.DEFAULT_GOAL[ \t]*:?=[ \t]*(\S+)", text, re.MULTILINE)
-    default = goal.group(1) if goal else next((one for one in rules if not one.startswith(".")), "")
-    if not _only_helps(default, rules):
+    goals = _DEFAULT_GOAL.findall(text)
+    default = goals[0] if goals else next(filter(_may_be_default, rules), "")
+    is_sure = len(goals) == 1 or not any(one.is_conditional for one in rules.get(default, ())[:1])
+    if default in _GOALS and _INCLUDES.search(text):
+        is_sure = False  # the file that is included may give it more to do
+    if len(goals) > 1 or not is_sure or not _only_helps(default, rules):
         return ""
     return next((one for one in _GOALS if one in rules and not _only_helps(one, rules)), "")
 
 
-@dataclass(slots=True)
+def _may_be_default(target: str) -> bool:
+    return "%" not in target and ("/" in target or not target.startswith("."))
+
+
+class _Line(NamedTuple):
+    """A line of a Makefile, and whether it stands between an ``if`` and its ``endif``."""
+
+    text: str
+    is_conditional: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Rule:
-    """What a target asks for, and its recipe's lines."""
+    """What one rule asks for, whether it has a recipe, and whether that does nothing but print."""
 
-    wanted: list[str] = field(default_factory=list)
-    recipe: list[str] = field(default_factory=list)
+    wanted: tuple[str, ...]
+    has_recipe: bool
+    prints: bool
+    is_conditional: bool
 
 
-def _read_rules(text: str) -> dict[str, _Rule]:
-    """Return target to rule, in the text's order; several rules of one target count together."""
-    joined = re.sub(r"\\\n[ \t]*", " ", text)
-    variables = dict(reversed(_VARIABLE.findall(joined)))
-    rules: dict[str, _Rule] = {}
-    for names, rest, below in _RULE.findall(joined):
-        wanted, semicolon, first = rest.partition("#")[0].partition(";")
-        recipe = (first if semicolon else "", *below.split("\n"))
-        for name in _expand(names, variables):
-            rule = rules.setdefault(name, _Rule())
-            rule.wanted += _expand(wanted, variables)
-            rule.recipe += (one.strip() for one in recipe if one.strip())
+def _read_lines(text: str) -> Iterator[_Line]:
+    """Yield the lines that say something: neither blank ones and comments nor the conditionals.
+
+    What a ``define`` keeps for later counts as conditional.
+    """
+    depth = 0
+    for line in re.sub(r"\\\n[ \t]*", " ", text.replace("\r\n", "\n")).split("\n"):
+        found = _CONDITIONAL.match(line)
+        if found:
+            word = found[1] or found[2]
+            depth += word.startswith("if") - (word in {"endif", "endef"})
+        elif not _NOTHING.match(line):
+            yield _Line(line, depth > 0)
+            depth += bool(_DEFINE.match(line))
+
+
+def _read_rules(text: str) -> dict[str, list[_Rule]]:
+    """Return target to its rules, in the text's order."""
+    lines = tuple(_read_lines(text))
+    variables = _read_variables(lines)
+    rules: dict[str, list[_Rule]] = {}
+    for head, recipe in _split_rules(lines):
+        found = _RULE.match(head.text)
+        if found is None:
+            continue
+        wanted, _, first = found[2].partition("#")[0].partition(";")
+        commands = [one for one in (first.strip(), *recipe) if one]
+        rule = _Rule(
+            wanted=tuple(_expand(wanted, variables)),
+            has_recipe=bool(commands),
+            prints=all(map(_prints, commands)),
+            is_conditional=head.is_conditional,
+        )
+        for name in _expand(found[1], variables):
+            rules.setdefault(name, []).append(rule)
     return rules
 
 
+def _split_rules(lines: Iterable[_Line]) -> Iterator[tuple[_Line, tuple[str, ...]]]:
+    """Yield each line that is no recipe's, with the recipe's lines that follow it."""
+    head, recipe = _Line("", is_conditional=False), list[str]()
+    for line in lines:
+        if line.text.startswith("\t"):
+            recipe.append(line.text.strip())
+            continue
+        yield head, tuple(recipe)
+        head, recipe = line, []
+    yield head, tuple(recipe)
+
+
+def _read_variables(lines: Sequence[_Line]) -> dict[str, str]:
+    """Return the variables whose value is certain: one assignment, which nothing adds to or depends on."""
+    values: dict[str, str] = {}
+    unsure: set[str] = set()
+    for line in lines:
+        found = _VARIABLE.match(line.text) or _DEFINE.match(line.text)
+        if found is None:
+            continue
+        name, kind, value = found.groups() if found.re is _VARIABLE else (found[1], "!", "")
+        if line.is_conditional or name in values or kind in {"+", "!"} or len(value) > _LONGEST_VALUE:
+            unsure.add(name)
+        values[name] = value
+    return {name: value for name, value in values.items() if name not in unsure}
+
+
 def _expand(text: str, variables: Mapping[str, str]) -> list[str]:
-    """Return the first words with variables replaced, one level deep."""
+    """Return the first words with variables replaced, one level deep; an unknown one stays as it is."""
     return _USE.sub(lambda found: variables.get(found[1], found[0]), text, count=20).split()[:_MOST_WORDS]
 
 
-def _only_helps(name: str, rules: Mapping[str, _Rule]) -> bool:
+def _only_helps(name: str, rules: Mapping[str, Sequence[_Rule]]) -> bool:
     """Say whether a target, and all that it asks for, does nothing but print."""
     left, seen = [name], set[str]()
     while left:
@@ -163,10 +235,11 @@ def _only_helps(name: str, rules: Mapping[str, _Rule]) -> bool:
         if one in seen or one in _HELPERS:
             continue
         seen.add(one)
-        rule = rules.get(one)
-        if rule is None or not (rule.wanted or rule.recipe) or not all(map(_prints, rule.recipe)):
+        found = rules.get(one, ())
+        does_something = any(rule.wanted or rule.has_recipe for rule in found)
+        if not does_something or not all(rule.prints for rule in found):
             return False
-        left.extend(rule.wanted)
+        left.extend(word for rule in found for word in rule.wanted)
     return True
 
 

@@ -472,12 +472,67 @@ def test_a_makefile_that_greets_with_help_gets_a_goal(text: str, target: str) ->
 @pytest.mark.parametrize(
     "text",
     [
+        pytest.param("all:\n\t@echo x\n\n\t$(MAKE) -C src\nbuild:\n\tcc x.c\n", id="blank-line-in-a-recipe"),
+        pytest.param("all:\n\t@echo x\n# y\n  # z\n\tcc y.c\nbuild:\n\tcc x.c\n", id="comments-in-a-recipe"),
+        pytest.param(
+            "all:\n\t@echo x\nifdef V\n\tcc -v y.c\nelse\n\tcc y.c\nendif\nbuild:\n\tcc x.c\n",
+            id="conditional-in-a-recipe",
+        ),
+        pytest.param("P :=\nP += prog\nall: $(P)\n\t@echo x\nbuild:\n\tcc x.c\n", id="variable-that-grows"),
+        pytest.param("P = \nP = prog\nall: $(P)\n\t@echo x\nbuild:\n\tcc x.c\n", id="second-assignment"),
+        pytest.param(
+            "ifeq ($(V),1)\nP =\nendif\nall: $(P)\n\t@echo x\nbuild:\n\tcc x.c\n",
+            id="assignment-on-a-condition",
+        ),
+        pytest.param("P != ls\nall: $(P)\n\t@echo x\nbuild:\n\tcc x.c\n", id="value-of-a-command"),
+        pytest.param(
+            "define P\nprog\nendef\nall: $(P)\n\t@echo x\nbuild:\n\tcc x.c\n", id="value-of-many-lines"
+        ),
+        pytest.param("P = " + "help " * 300 + "x\nall: $(P)\nbuild:\n\tcc x.c\n", id="very-long-value"),
+        pytest.param(
+            "all:\n\t@echo x\nifdef V\n  all: prog\nendif\nbuild:\n\tcc x.c\n", id="rule-that-is-indented"
+        ),
+        pytest.param(
+            "ifdef V\nusage:\n\t@echo x\nelse\nprog: x.c\n\tcc x.c\nendif\nbuild:\n\tcc y.c\n",
+            id="default-on-a-condition",
+        ),
+        pytest.param(
+            ".if ${V} == 1\nusage:\n\t@echo x\n.endif\nprog:\n\tcc x.c\nbuild:\n\tcc y.c\n",
+            id="condition-of-bsd-make",
+        ),
+        pytest.param(
+            "define T\n$(1):\n\t@echo x\nendef\nprog:\n\tcc x.c\nall:\n\tcc y.c\n", id="rule-kept-for-later"
+        ),
+        pytest.param("all:\n\t@echo x\ninclude rules.mk\nbuild:\n\tcc x.c\n", id="more-of-it-is-included"),
+        pytest.param("./prog: x.c\n\tcc x.c\nhelp:\n\t@echo x\nall:\n\tcc y.c\n", id="default-with-a-path"),
+        pytest.param(
+            ".DEFAULT_GOAL := help\n.DEFAULT_GOAL := prog\nprog:\n\tcc x.c\nall:\n\tcc y.c\n",
+            id="two-default-goals",
+        ),
+        pytest.param("help:\n\t@echo x\nrelease:\n\tgit tag v1\n", id="release-is-no-build"),
+    ],
+)
+def test_a_default_that_may_build_is_left_alone(text: str) -> None:
+    assert choose_target(text) == ""
+
+
+def test_comments_blank_lines_and_conditions_of_a_greeting_are_read_over() -> None:
+    greeting = "default:\n\t# how\n\n\t@echo x\nifdef V\n\t@echo y\nendif\n"
+    assert choose_target(f"{greeting}all:\n\tcc x.c\n") == "all"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         pytest.param("a" + " " * 500_000, id="blanks"),
         pytest.param("all: b\n" * 70_000, id="one-target-again-and-again"),
         pytest.param(
             "".join(f"t{n}: " + "t1 t2 " * 90 + "\n\t@echo\n" for n in range(900)), id="all-ask-for-all"
         ),
         pytest.param("all: ;" + "'" * 500_000, id="quotes"),
+        pytest.param("t " * 200 + ":\n" + "\techo\n" * 70_000, id="many-names-and-lines"),
+        pytest.param("P = x\n" * 80_000, id="one-variable-again-and-again"),
+        pytest.param("ifdef x\n" * 60_000, id="conditionals"),
     ],
 )
 def test_a_hostile_makefile_costs_next_to_nothing(text: str) -> None:
