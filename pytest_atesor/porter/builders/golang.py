@@ -34,6 +34,7 @@ UPDATE_MODULES = "go-modules-update"
 ANY_LINKNAME = "go-linkname"
 """The ``prepare`` word that lets the linker take references to what the standard library keeps to itself."""
 
+_NAMELESS = "local/package"
 _DOWNLOAD_SECONDS = 600
 _TIDY_SECONDS = 300
 _SIDE = (
@@ -152,12 +153,15 @@ class GoProject(Project):
         if not self._is_gopath(options):
             lower = _lower_directive(options, self.members)
             return f'{lower}export GOFLAGS="${{GOFLAGS:-}} {flags}"\ntree=$PWD\n'
-        place = _without_version(self.module or _import_path(options.source_url)) or "local/package"
-        below = "" if self.is_workspace else f"/{quote(place)}"
+        below = "" if self.is_workspace else f"/{quote(self._place(options))}"
         return (
             f'export GO111MODULE=off GOPATH="$HOME/go:/usr/share/gocode" GOFLAGS="{flags}"\n'
             f"tree=$HOME/go/src{below}\n{_LINK_MOVED}"
         )
+
+    def _place(self, options: BuildOptions) -> str:
+        """Return where packaged sources would have the module."""
+        return _without_version(self.module or _import_path(options.source_url)) or _NAMELESS
 
     def _flags(self, options: BuildOptions) -> str:
         """Return GOFLAGS; ``-mod`` is an error where there are no modules, ``-mod=mod`` in a workspace."""
@@ -172,10 +176,13 @@ class GoProject(Project):
 
     def _gopath_steps(self, options: BuildOptions) -> tuple[Step, ...]:
         enter = self._enter(options)
-        copies = "" if self.is_workspace else 'copy . "$tree"\n'
-        members = sorted(zip(self.paths, self.members, strict=True))  # those above others first
-        copies += "".join(f'copy {quote(one)} "$HOME/go/src/"{quote(path)}\n' for path, one in members)
-        copy = _COPY + copies
+        sources = {} if self.is_workspace else {self._place(options): "."}
+        for path, member in zip(self.paths, self.members, strict=True):
+            sources.setdefault(path, member)
+        above_first = sorted(sources.items())
+        copy = _COPY + "".join(
+            f'copy {quote(one)} "$HOME/go/src/"{quote(path)}\n' for path, one in above_first
+        )
         return (
             Step(name="imports", script=f"{enter}{copy}{_FIND_MAINS}{_FIND_MISSING}", is_attempt=False),
             Step(name="build", script=f"{enter}{_FIND_MAINS}{_BUILD_MAINS}"),
@@ -224,7 +231,7 @@ class GoBuilder(Builder):
             project=GoProject(
                 module=_module_path(text),
                 members=tuple(posixpath.relpath(one, place or ".") for one in around),
-                paths=_member_paths(tree, around),
+                paths=_member_paths(tree, around, own=place or "."),
                 is_vendored=vendored,
                 requires=bool(re.search(r"^\s*require\b", text, re.MULTILINE)),
             ),
@@ -248,10 +255,17 @@ def _workspace_members(tree: Tree) -> tuple[str, ...]:
     )
 
 
-def _member_paths(tree: Tree, members: tuple[str, ...]) -> tuple[str, ...]:
-    """Return where packaged sources would have the members."""
-    texts = (tree.text(posixpath.normpath(f"{one}/go.mod")) for one in members)
-    return tuple(_without_version(_module_path(text)) or "local/package" for text in texts)
+def _member_paths(tree: Tree, members: tuple[str, ...], own: str = "") -> tuple[str, ...]:
+    """Return where packaged sources would have the members; each version of a module has its own.
+
+    The one in the directory ``own`` is placed first, then the others in their order.
+    """
+    paths: dict[str, str] = {}
+    for one in sorted(members, key=lambda member: member != own):
+        full = _module_path(tree.text(posixpath.normpath(f"{one}/go.mod"))) or _NAMELESS
+        short = _without_version(full)
+        paths[one] = full if short in paths.values() else short
+    return tuple(paths[one] for one in members)
 
 
 def _module_path(text: str) -> str:

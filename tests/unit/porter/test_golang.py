@@ -135,6 +135,36 @@ def test_modules_of_a_workspace_stand_where_packaged_sources_are_looked_for(tmp_
 
 
 @pytest.mark.parametrize(
+    ("used", "modules", "places"),
+    [
+        pytest.param(". ./v2", {".": "e.org/m", "v2": "e.org/m/v2"}, {"m": ".", "m/v2": "v2"}, id="root"),
+        pytest.param(
+            "./v2 .", {".": "e.org/m", "v2": "e.org/m/v2"}, {"m": ".", "m/v2": "v2"}, id="root-last"
+        ),
+        pytest.param("./v2 .", {".": "e.org/m/v2", "v2": "e.org/m/v2"}, {"m": "."}, id="same-name"),
+        pytest.param("./v2 .", {".": "e.org/m/v2", "v2": "e.org/m"}, {"m": "."}, id="older-below"),
+        pytest.param("./a ./b", {"a": "e.org/m", "b": "e.org/m/v3"}, {"m": "a", "m/v3": "b"}, id="no-root"),
+    ],
+)
+def test_a_second_version_of_a_module_never_takes_the_place_of_the_first(
+    tmp_path: Path,
+    make_tree: Callable[..., Tree],
+    used: str,
+    modules: dict[str, str],
+    places: dict[str, str],
+) -> None:
+    files = {f"{one}/go.mod".removeprefix("./"): f"module {path}\n" for one, path in modules.items()}
+    (best, *_) = GoBuilder().find(make_tree({**files, "go.work": f"use ({used.replace(' ', chr(10))})\n"}))
+    assert isinstance(best.project, GoProject)
+    for one in modules:
+        (tmp_path / "tree" / one).mkdir(parents=True, exist_ok=True)
+        (tmp_path / "tree" / one / "where").write_text(one)
+    _flags(tmp_path, best.project, _after(("go-distribution-packages",)))
+    found = {place: (tmp_path / "go/src/e.org" / place / "where").read_text() for place in places}
+    assert found == places
+
+
+@pytest.mark.parametrize(
     ("files", "members", "is_whole"),
     [
         pytest.param({"go.work": "use ./a"}, ("a",), True, id="workspace"),
