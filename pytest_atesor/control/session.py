@@ -256,7 +256,15 @@ class BatchSession:
     def case_prevented(self, nodeid: str, reason: str, cause: Cause | None) -> None:
         """Take the news that a hook of somebody else's kept a case from starting."""
         case_id = self._cases[nodeid].case_id
-        self._record(CasesSkipped(at=self._clock.now(), case_ids=(case_id,), reason=reason, cause=cause))
+        self._record(
+            CasesSkipped(
+                at=self._clock.now(),
+                case_ids=(case_id,),
+                reason=reason,
+                cause=cause,
+                prevented=cause is not None,
+            )
+        )
 
     def attempt_ended(self, nodeid: str, record: AttemptRecord) -> None:
         """Take the record of an attempt."""

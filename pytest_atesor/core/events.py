@@ -91,12 +91,16 @@ class AttemptLost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CasesSkipped:
-    """These selected cases will not start; ``cause`` is None when that is as it should be."""
+    """These selected cases will not start; ``cause`` is None when that is as it should be.
+
+    ``prevented`` says that their turn came and somebody's hook raised; else the batch did not reach them.
+    """
 
     at: str
     case_ids: tuple[str, ...]
     reason: str
     cause: Cause | None
+    prevented: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,6 +164,7 @@ def _dump(event: Event) -> dict[str, Json]:
         case CasesSkipped(cause=cause):
             body = {"type": "cases_skipped", "case_ids": list(event.case_ids)}
             body |= {"cause": None if cause is None else cause.value, "reason": event.reason}
+            body |= {"prevented": True} if event.prevented else {}
         case BatchEnded():
             body = {"type": "batch_ended", "exit_code": event.exit_code, "reason": event.reason}
         case _:
@@ -237,6 +242,7 @@ def _cases_skipped(value: Mapping[str, Json], _where: str) -> Event:
         case_ids=read_texts(value, "case_ids"),
         reason=read_text(value, "reason"),
         cause=cause,
+        prevented=value.get("prevented") is True,
     )
 
 

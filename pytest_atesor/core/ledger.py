@@ -71,17 +71,18 @@ class Ended:
 class Skipped:
     """The case was selected and will not start; ``cause`` is None when that is as it should be.
 
-    ``earlier`` is what it had ended as before, if anything.
+    ``earlier`` is what it had ended as before, if anything; ``prevented``: a hook raised at its turn.
     """
 
     reason: str
     cause: Cause | None
     earlier: AttemptRecord | None = None
+    prevented: bool = False
 
     @property
     def standing(self) -> AttemptRecord | None:
-        """What still counts as the case's outcome: the earlier one, when it was only kept from a new one."""
-        return None if self.cause is None else self.earlier
+        """What still counts as the case's outcome: the earlier one, when the batch did not reach the case."""
+        return None if self.cause is None or self.prevented else self.earlier
 
 
 CaseState = NotStarted | Running | Ended | Skipped
@@ -253,7 +254,9 @@ class Ledger:
             history = self._history(case_id)
             latest = next(reversed(history.values())).record if history else None
             self._selected[case_id] = None
-            self._skips[case_id] = Skipped(reason=event.reason, cause=event.cause, earlier=latest)
+            self._skips[case_id] = Skipped(
+                reason=event.reason, cause=event.cause, earlier=latest, prevented=event.prevented
+            )
 
     def _start(self, event: AttemptStarted) -> None:
         history = self._history(event.case_id)
@@ -329,8 +332,7 @@ def fold_events(plan: Plan, events: Iterable[Event]) -> Ledger:
 def count_states(states: Iterable[CaseState]) -> Counts:
     """Return the counts of these states.
 
-    A case selected again and not started, whether it waits or was skipped for a cause, counts as what it had
-    ended as.
+    A case selected again that waits or was not reached counts as what it had ended as.
     """
     statuses: Counter[Status] = Counter()
     environment = unfinished = 0

@@ -25,7 +25,7 @@ class Outcome:
     """A case's state in the flat form of the views.
 
     ``state`` is "not_started", "running", "ended" or "skipped"; ``record`` is the latest attempt's, if it
-    ended. A case that was to run again and did not keeps status and record of before.
+    ended. A case that was to run again and was not reached keeps status and record of before.
     """
 
     state: str

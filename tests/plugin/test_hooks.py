@@ -126,6 +126,29 @@ def pytest_configure(config):
 
 
 @WORKERS
+def test_a_hook_s_exception_in_a_rerun_is_the_outcome_of_its_case(lab: Lab, workers: str) -> None:
+    lab.write_list("two", dict.fromkeys(("good", "early"), "pass"))
+    assert lab.run("--atesor-list", "two", workers, "--atesor-batch-id=b").code == 0
+    (lab.root / "conftest.py").write_text(RAISES)
+    run = lab.run("--atesor-rerun=runs/batches/b", "--atesor-rerun-all", workers)
+    assert run.code == 1, run.out + run.err
+    reason = "not started: conftest.py:6: ValueError: no key"
+    found = {case["label"]: case for case in lab.results()["cases"]}
+    assert (found["good"]["status"], found["good"]["attempt_id"]) == ("PASS", "002")
+    assert [found["early"][key] for key in ("state", "status", "cause", "reason")] == [
+        "skipped",
+        "SKIPPED",
+        "environment",
+        reason,
+    ]
+    assert reason in " ".join(run.out.split())
+    assert lab.results()["counts"]["SKIPPED"] == 1
+    (lab.root / "conftest.py").unlink()
+    assert lab.run("--atesor-resume=runs/batches/b", workers).code == 0
+    assert {case["status"] for case in lab.results()["cases"]} == {"PASS"}
+
+
+@WORKERS
 def test_a_hook_s_exception_is_the_reason_of_its_case(lab: Lab, workers: str) -> None:
     (lab.root / "conftest.py").write_text(RAISES)
     lab.write_list("all", dict.fromkeys(("good", "early", "late", "call"), "pass"))

@@ -31,6 +31,7 @@ EVENTS: list[Event] = [
     AttemptLost(at=AT, case_id="zlib", attempt_id="001", cause=Cause.AGENT, reason="worker gw0 died"),
     CasesSkipped(at=AT, case_ids=("gron",), reason="stopped", cause=Cause.INTERRUPTED),
     CasesSkipped(at=AT, case_ids=(), reason="nothing to do", cause=None),
+    CasesSkipped(at=AT, case_ids=("gron",), reason="boom", cause=Cause.ENVIRONMENT, prevented=True),
     BatchEnded(at=AT, exit_code=130, reason="Ctrl-C"),
 ]
 

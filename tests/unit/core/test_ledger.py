@@ -139,6 +139,17 @@ def test_a_rerun_that_stops_before_a_case_leaves_its_outcome(
     assert ledger.tally().not_started == 2
 
 
+def test_a_case_that_a_hook_kept_from_running_again_has_that_as_its_outcome(
+    make_plan: PlanFactory, make_record: RecordFactory
+) -> None:
+    raised = CasesSkipped(at=AT, case_ids=("zlib",), reason="boom", cause=Cause.ENVIRONMENT, prevented=True)
+    events: list[Event] = [start("zlib"), end(make_record("zlib")), select("zlib"), raised]
+    ledger = fold_events(make_plan("zlib"), events)
+    counts = count_states([ledger.state("zlib")])
+    assert (counts.by_status[Status.PASS], counts.by_status[Status.SKIPPED]) == (0, 1)
+    assert ledger.tally().not_started == 1
+
+
 def test_a_skip_as_it_should_be_is_the_outcome_of_now(
     make_plan: PlanFactory, make_record: RecordFactory
 ) -> None:

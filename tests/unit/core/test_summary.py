@@ -48,6 +48,8 @@ def test_every_state_has_a_flat_form(make_record: RecordFactory) -> None:
         Skipped(reason="stopped", cause=Cause.INTERRUPTED),
         Skipped(reason="not today", cause=None, earlier=record),
         Skipped(reason="stopped", cause=Cause.INTERRUPTED, earlier=record),
+        Skipped(reason="the engine is gone", cause=Cause.ENVIRONMENT, earlier=record),
+        Skipped(reason="boom", cause=Cause.ENVIRONMENT, earlier=record, prevented=True),
     ]
     flat = [
         (found.state, found.status, found.cause, found.reason, found.attempt_id)
@@ -62,4 +64,6 @@ def test_every_state_has_a_flat_form(make_record: RecordFactory) -> None:
         ("skipped", Status.SKIPPED, Cause.INTERRUPTED, "stopped", None),
         ("skipped", Status.SKIPPED, None, "not today", None),
         ("skipped", Status.FAIL, Cause.BUILD, "error", "001"),
+        ("skipped", Status.FAIL, Cause.BUILD, "error", "001"),
+        ("skipped", Status.SKIPPED, Cause.ENVIRONMENT, "boom", None),
     ]
