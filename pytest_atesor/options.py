@@ -146,7 +146,7 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption(RUN.flag, dest=RUN.dest, default=None, metavar=RUN.metavar, help=argparse.SUPPRESS)
 
 
-def join_values(arguments: Sequence[str], directory: Path) -> list[str] | None:
+def join_values(arguments: Sequence[str | os.PathLike[str]], directory: Path) -> list[str] | None:
     """Rewrite "--atesor-x VALUE" as "--atesor-x=VALUE" when some VALUE misleads pytest, else return None.
 
     pytest looks for the rootdir before it knows our options, and takes an existing path for a test path; in
@@ -155,7 +155,7 @@ def join_values(arguments: Sequence[str], directory: Path) -> list[str] | None:
     flags = {option.flag for option in OPTIONS if option.kind != "flag"}
     joined: list[str] = []
     is_misleading = False
-    for argument in arguments:
+    for argument in [os.fspath(one) for one in arguments]:
         if joined and joined[-1] in flags:
             is_misleading = (
                 is_misleading
@@ -176,7 +176,8 @@ def has_order(config: pytest.Config) -> bool:
 
 def refuse_strays(config: pytest.Config) -> None:
     """Raise UsageError when the user typed an option of ours; to be called where no batch will come of it."""
-    flags = [one.partition("=")[0] for one in config.invocation_params.args if one.startswith("--atesor-")]
+    arguments = [os.fspath(one) for one in config.invocation_params.args]
+    flags = [one.partition("=")[0] for one in arguments if one.startswith("--atesor-")]
     if not flags:
         return
     if config.args_source is config.ArgsSource.ARGS:

@@ -309,6 +309,14 @@ def test_an_option_beside_tests_is_refused_whatever_the_settings_name(
     assert pytester.runpytest_inprocess("test_ordinary.py").ret == 0
 
 
+def test_a_path_object_among_the_arguments_is_a_path(rootdir: Path, pytester: pytest.Pytester) -> None:
+    assert (rootdir / "test_ordinary.py").exists()
+    code = "import pathlib, pytest; raise SystemExit(pytest.main([pathlib.Path('test_ordinary.py')]))"
+    result = pytester.runpython_c(code)
+    assert result.ret == 0
+    result.assert_outcomes(passed=1)
+
+
 def test_the_place_of_a_missing_agent_is_named(
     rootdir: Path, pytester: pytest.Pytester, capfd: pytest.CaptureFixture[str]
 ) -> None:

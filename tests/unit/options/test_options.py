@@ -207,6 +207,7 @@ MISLEADING = {
         ["--atesor-list=full", "--atesor-agent=here", "x.json"],
     ),
     "a file of names": (["--atesor-only", "@missing"], ["--atesor-only=@missing"]),
+    "a path object": (["--atesor-agent", Path("here")], ["--atesor-agent=here"]),
     "no such path": (["--atesor-list", "full"], None),
     "joined already": (["--atesor-agent=here", "here"], None),
     "another plugin's": (["--junitxml", "here"], None),
@@ -216,7 +217,7 @@ MISLEADING = {
 
 @pytest.mark.parametrize(("given", "joined"), MISLEADING.values(), ids=MISLEADING.keys())
 def test_values_that_mislead_pytest_are_joined(
-    tmp_path: Path, given: list[str], joined: list[str] | None
+    tmp_path: Path, given: list[str | Path], joined: list[str] | None
 ) -> None:
     (tmp_path / "here").touch()
     assert join_values(given, tmp_path) == joined
