@@ -59,12 +59,18 @@ class DownloadPool:
         self._spare_bytes = spare_bytes
 
     def is_empty(self) -> bool:
-        """Say whether nothing was ever kept."""
-        return not self._files.is_dir()
+        """Say whether nothing was ever kept, or nothing that can be read."""
+        try:
+            return not self._files.is_dir()
+        except OSError:
+            return True
 
     def has(self, digest: str) -> bool:
         """Say whether there is a file of that SHA-256 (64 lower-case hexadecimal digits)."""
-        return self._path(digest).is_file()
+        try:
+            return self._path(digest).is_file()
+        except OSError:
+            return False
 
     def hand_out(self, digest: str, target: Path) -> int | None:
         """Write a copy of the file with that SHA-256 as the new file ``target``; return its size in bytes.

@@ -60,6 +60,13 @@ def test_what_is_not_there_leaves_no_file(pool: DownloadPool, tmp_path: Path) ->
     assert not (tmp_path / "copy").exists()
 
 
+def test_a_pool_that_cannot_be_looked_at_has_nothing(tmp_path: Path) -> None:
+    pool = DownloadPool(tmp_path / ("x" * 300), spare_bytes=0)
+    assert pool.is_empty()
+    assert not pool.has(digest_of(b"content"))
+    assert pool.hand_out(digest_of(b"content"), tmp_path / "copy") is None
+
+
 @pytest.mark.parametrize("forgery", ["content", "cut", "link", "pipe", "directory"])
 def test_an_entry_that_is_not_what_its_name_says_is_not_handed_out(
     pool: DownloadPool, tmp_path: Path, forgery: str

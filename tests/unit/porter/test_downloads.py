@@ -283,7 +283,10 @@ def test_a_link_that_comes_after_the_look_is_not_followed(lab: Lab) -> None:
     assert {one.read_bytes() for one in lab.root.rglob("sha256/*/*")} == {b"xml" * 1000}
 
 
-@pytest.mark.parametrize("trouble", ["the pool is a file", "the disk is full", "the workspace is another's"])
+@pytest.mark.parametrize(
+    "trouble",
+    ["the pool is a file", "the pool cannot be looked at", "the disk is full", "the workspace is another's"],
+)
 def test_where_nothing_can_be_shared_the_port_goes_on_with_one_line(
     lab: Lab, trouble: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -297,6 +300,8 @@ def test_where_nothing_can_be_shared_the_port_goes_on_with_one_line(
         case "the pool is a file":
             shutil.rmtree(lab.root)
             lab.root.write_text("")
+        case "the pool cannot be looked at":  # as one below somebody else's directory, but for root, too
+            lab.root = lab.place / ("x" * 300)
         case "the disk is full":
             monkeypatch.setattr(os, "copy_file_range", refuse)
         case _:
