@@ -41,6 +41,15 @@ def test_what_takes_too_long_is_ended_with_its_children(tmp_path: Path) -> None:
     assert_gone(lines)
 
 
+def test_what_it_left_running_with_its_output_is_not_waited_for(tmp_path: Path) -> None:
+    log, lines = tmp_path / "log", list[str]()
+    left = f"setsid sleep {LIMIT_S} & echo $!; printf end; exit 3"
+    code = run_logged(["sh", "-c", left], log, on_line=lines.append)
+    daemon = psutil.Process(int(lines[0]))
+    daemon.kill()
+    assert (code, lines[1:], log.read_text()) == (3, ["end"], "".join(lines))
+
+
 def test_a_log_that_cannot_be_written_ends_the_program(tmp_path: Path) -> None:
     lines: list[str] = []
     (tmp_path / "log").symlink_to("/dev/full")
