@@ -91,11 +91,12 @@ def install_script(packages: Iterable[str], optional: Iterable[str] = ()) -> str
 def describe_script(packages: Iterable[str], optional: Iterable[str] = ()) -> str:
     """Return root's script that prints the files that :func:`install_script` would download, with digests.
 
-    Where not all of ``optional`` are known, those of ``packages`` alone.
+    It asks the lists that are here, and prints nothing where there are none: making them takes time, and what
+    apt says then belongs in the log. Where not all of ``optional`` are known, those of ``packages`` alone.
     """
     wanted, extra = words(packages), words(optional)
     return (
-        f"{_DESCRIBE}rm -f {_DESCRIBED}\n{_update_script()}"
+        f"{_DESCRIBE}rm -f {_DESCRIBED}\n"
         f"if describe{wanted}{extra} >{_DESCRIBED}.new; then\n"
         f"  mv {_DESCRIBED}.new {_DESCRIBED}; cat {_DESCRIBED}\n"
         f"else {f'describe{wanted} || :' if wanted else ':'}; fi\n"

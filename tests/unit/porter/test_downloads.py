@@ -24,12 +24,13 @@ mode=install
 while [ $# -gt 0 ]; do
   case $1 in
     indextargets) echo list; exit ;;
-    update) exit ;;
+    update) echo "Get:1 lists"; echo > "$LISTS/a_Packages"; echo > "$LISTS/a_Sources"; exit ;;
     --print-uris) mode=uris ;;
     --no-install-recommends) shift; break ;;
   esac
   shift
 done
+[ -f "$LISTS/a_Packages" ] || { echo "E: no lists"; exit 100; }
 for one; do
   [ -f "$MIRROR/${one}_1_riscv64.deb" ] || { echo "E: Unable to locate package $one"; exit 100; }
 done
@@ -58,6 +59,7 @@ class LocalSandbox:
     network: list[bool] = field(default_factory=list)
     cleared: int = 0
     seen: list[list[str]] = field(default_factory=list)
+    heard: bytes = b""
 
     def __post_init__(self) -> None:
         for name in (
@@ -81,6 +83,7 @@ class LocalSandbox:
             "PATH": f"{self.root}/bin:{os.environ['PATH']}",
             "MIRROR": str(self.mirror),
             "ARCHIVES": str(self.archives),
+            "LISTS": str(self.root / "var/lib/apt/lists"),
             "INSTALLED": str(self.root / "installed"),
             **{name: self._here(value) for name, value in command.env.items()},
         }
@@ -92,6 +95,7 @@ class LocalSandbox:
             capture_output=True,
             check=False,
         )
+        self.heard += done.stdout
         if sink is not None:
             sink.write(done.stdout)
         return Completed(exit_code=done.returncode, tail=done.stdout[-tail_bytes:], duration_s=0.0)
@@ -234,6 +238,17 @@ def test_what_a_slot_had_before_there_was_a_pool_comes_into_it_when_it_is_wanted
     assert "Get:1" not in lab.install(slot, "zlib")
     assert lab.entry("zlib").is_file()
     assert lab.said == []
+
+
+@pytest.mark.parametrize("lacks", [("a_Packages", "a_Sources"), ("a_Sources",)], ids=["none", "no sources"])
+def test_lists_are_made_once_where_the_log_shows_it(lab: Lab, lacks: tuple[str, ...]) -> None:
+    lab.install(lab.slot("one"), "zlib")
+    slot = lab.slot("two")
+    for name in lacks:
+        (slot.root / "var/lib/apt/lists" / name).unlink()
+    assert lab.install(slot, "zlib").count("Get:1 lists") == 1
+    assert slot.heard.count(b"Get:1 lists") == 1
+    assert "Get:1" not in lab.install(lab.slot("three"), "zlib")
 
 
 def test_packages_that_may_be_missing_do_not_keep_the_others_from_the_pool(lab: Lab) -> None:
