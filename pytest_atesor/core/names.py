@@ -85,18 +85,12 @@ _FORGE_MARKERS: Final = frozenset({"archive", "releases", "tarball", "-", "get",
 _EXPRESSION_WORD: Final = re.compile(r"\w(?:\w|\+|-|\.)*")
 _RESERVED_MARKS: Final = frozenset({
     "and",
-    "asyncio",  # pytest-asyncio: it takes what has the mark for a function
     "filterwarnings",
-    "flaky",  # pytest-rerunfailures, pytest-retry
-    "forked",  # pytest-forked
     "hookwrapper",
-    "isolate",  # pytest-isolate
     "no_cover",
     "not",
     "or",
-    "order",  # pytest-order
     "parametrize",
-    "run",  # pytest-ordering
     "skip",
     "skipif",
     "timeout",
@@ -197,7 +191,7 @@ def derive_marks(text: str) -> tuple[str, ...]:
 
     Both are in lower case: ``C++`` gives ``c++`` and ``cpp``, ``Objective-C`` gives ``objective-c`` and
     ``objective_c``, ``C#`` gives ``csharp``. Raises ValueError, with the reason, when nothing is left or the
-    mark would mean something to pytest or to a plugin that runs or orders items by it.
+    mark would mean something to pytest or to a plugin that comes with this one.
     """
     written = unicodedata.normalize("NFKC", text).strip().lower()
     spelled = written.replace("++", "pp").replace("#", "sharp").replace("+", "plus")

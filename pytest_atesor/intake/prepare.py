@@ -16,7 +16,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import psutil
-import pytest
 
 from pytest_atesor.bundle.clock import system_clock
 from pytest_atesor.bundle.files import check_file_writable, check_writable
@@ -35,6 +34,7 @@ from pytest_atesor.core.proxies import check_proxies
 from pytest_atesor.errors import SetupError, UsageError
 from pytest_atesor.intake.drafting import plan_input, settle_output_root
 from pytest_atesor.intake.encoding import check_file_names, check_told
+from pytest_atesor.intake.flags import check_expressions, count_workers, refuse_flags, refuse_taken_marks
 from pytest_atesor.intake.leasing import clear_slot, lease_slots, reap_strays
 from pytest_atesor.intake.reopening import (
     freeze_options,
@@ -49,12 +49,13 @@ from pytest_atesor.options import ENGINES, LIST, find_given, find_reopen, read_o
 from pytest_atesor.sandbox.kernel import check_kernel
 from pytest_atesor.sandbox.slots import state_directory
 from pytest_atesor.work.kinds import gather_kinds
-from pytest_atesor.work.tree import register_marks
 from pytest_atesor.work.worker import Orders
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+    import pytest
 
     from pytest_atesor.control.signals import ProcessBook
     from pytest_atesor.core.clock import Clock
@@ -63,7 +64,7 @@ if TYPE_CHECKING:
     from pytest_atesor.intake.request import ListFile
     from pytest_atesor.options import Options, ReopenOptions
 
-__all__ = ["LOG_DIRECTORY", "Draft", "count_workers", "make_batch", "make_draft", "write_plan"]
+__all__ = ["LOG_DIRECTORY", "Draft", "make_batch", "make_draft", "write_plan"]
 
 LOG_DIRECTORY: Final = "output/batch_logs"
 
@@ -104,7 +105,7 @@ def make_draft(config: pytest.Config, environ: Mapping[str, str]) -> Draft | Non
     check_file_names()
     options = read_options(config, environ)
     file = request.list_file or _find_list(options, config)
-    _refuse_flags(config)
+    refuse_flags(config)
     if options.target is Target.NATIVE:
         from pytest_atesor.intake.native import spread_over_machines  # noqa: PLC0415 - only for this target
 
@@ -130,7 +131,7 @@ def _draft_again(wish: ReopenOptions, config: pytest.Config, environ: Mapping[st
         raise UsageError(
             f"a bundle that goes on has its own cases, and {config.args[0]!r} is none; drop it, or use -k"
         )
-    _refuse_flags(config)
+    refuse_flags(config)
     check_file_names()
     plan = read_frozen(wish)
     refuse_options(find_given(config), wish)
@@ -147,7 +148,8 @@ def _draft_again(wish: ReopenOptions, config: pytest.Config, environ: Mapping[st
 
 
 def _make_draft(plan: Plan, options: Options, workers: int, config: pytest.Config) -> Draft:
-    _check_expressions(config, plan)
+    refuse_taken_marks(config, plan)
+    check_expressions(config, plan)
     kinds = gather_kinds(config)
     used = sorted({case.kind for case in plan.cases})
     for name in used:
@@ -158,27 +160,6 @@ def _make_draft(plan: Plan, options: Options, workers: int, config: pytest.Confi
         options = replace(options, engine="none")
         plan = replace(plan, settings={**plan.settings, "engine": "none"})
     return Draft(plan=plan, options=options, workers=workers, sandboxed=sandboxed)
-
-
-def _refuse_flags(config: pytest.Config) -> None:
-    """Raise UsageError for flags of pytest that a batch cannot have, or that its workers would stumble on."""
-    if config.getoption("setuponly", None) or config.getoption("setupplan", None):
-        raise UsageError("--setup-only and --setup-plan run no case of a batch; use --collect-only")
-    if config.getoption("looponfail", None):
-        raise UsageError("--looponfail never ends, and a batch does; drop it")
-    restarts: str | None = config.getoption("maxworkerrestart", None)
-    if restarts is not None and not restarts.isdecimal():
-        raise UsageError(f"bad number {restarts!r} of --max-worker-restart; use a whole number")
-
-
-def _check_expressions(config: pytest.Config, plan: Plan) -> None:
-    """Raise UsageError for a ``-k`` or ``-m`` that pytest cannot read, of which each worker would die."""
-    register_marks(config, plan)
-    reader: Any = config.pluginmanager.get_plugin("mark")
-    try:
-        reader.pytest_collection_modifyitems(items=[], config=config)
-    except pytest.UsageError as error:
-        raise UsageError(f"{error}; correct the expression") from None
 
 
 def write_plan(draft: Draft) -> Bundle:
@@ -283,27 +264,6 @@ def _make_orders(draft: Draft, bundle: Bundle, engine: str, state: Path, rootdir
         cpu_weight=draft.options.limits.cpu_weight,
         retry_environment=draft.options.retry_environment,
     )
-
-
-def count_workers(config: pytest.Config) -> int:
-    """Return how many worker processes xdist was told to start; 0 when cases run in this process.
-
-    Raises UsageError for a distribution that a batch cannot have.
-    """
-    mode = config.getoption("dist", "no")
-    specs: list[str] = config.getoption("tx", None) or []
-    if mode == "no" or not specs:
-        return 0
-    if mode == "each":
-        raise UsageError("--dist each would run every case on every worker; use -n alone")
-    total = 0
-    for spec in specs:
-        number, star, rest = spec.partition("*")
-        kind = rest if star and number.isdecimal() else spec
-        if not kind.startswith("popen"):
-            raise UsageError(f"--tx {spec}: the workers of a batch run on this machine; use -n, or popen")
-        total += int(number) if star and number.isdecimal() else 1
-    return total
 
 
 def _create_bundle(draft: Draft, plan: Plan) -> Bundle:

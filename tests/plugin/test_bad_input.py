@@ -111,6 +111,7 @@ BAD = {
         "cannot use /proc/x as the directory of the JUnit file: ",
     ),
     "restarts in words": (["--atesor-list=good", "--max-worker-restart=few"], 2, "bad number 'few'"),
+    "restarts by halves": (["--atesor-list=good", "--max-worker-restart=1.5"], 2, "bad number '1.5'"),
     "remote workers": (["--atesor-list=good", "--dist=load", "--tx=ssh=host"], 2, "--tx ssh=host"),
 }
 

@@ -36,6 +36,26 @@ def test_a_skip_mark_skips_its_case_and_no_other(lab: Lab, mark: str, workers: s
     assert sorted(lab.events()) == ["end bad", "end good", "start bad", "start good"]
 
 
+def test_a_word_that_a_loaded_plugin_acts_on_is_refused_and_no_other(lab: Lab) -> None:
+    site = lab.root / "site"
+    info = site / "pytest_order-1.0.dist-info"
+    info.mkdir(parents=True)
+    (site / "ordering.py").write_text("")
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: pytest-order\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[pytest11]\npytest_order = ordering\n")
+    entry = {"name": "good", "url": "https://example.org/good", "tags": ["flaky", "order"]}
+    path = lab.root / "packages" / "one.json"
+    path.write_text(json.dumps({"$schema_version": 1, "packages": [entry]}))
+    run = lab.run("--atesor-list", "one", "-n0", PYTHONPATH=str(site))
+    assert run.code == 1
+    assert "packages/one.json: 'good' has the word 'order', and pytest-order gives that mark" in run.err
+    assert lab.bundles == []
+    freed = lab.run(
+        "--atesor-list", "one", "--co", "-q", "-m", "order", "-pno:pytest_order", PYTHONPATH=str(site)
+    )
+    assert "packages/one.json::good" in freed.out.splitlines(), freed.out + freed.err
+
+
 SKIPS = """
 import pytest
 

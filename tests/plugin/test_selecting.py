@@ -42,6 +42,7 @@ SELECTIONS = {
     "group": (["--atesor-list=three", "-m", "base"], "zlib"),
     "deselect": (["--atesor-list=three", "--deselect=packages/three.json::gron"], "zlib hugo"),
     "with workers": (["--atesor-list=three", "-n2"], "zlib gron hugo"),
+    "restarts without bound": (["--atesor-list=three", "-n2", "--max-worker-restart=-1"], "zlib gron hugo"),
     "without xdist": (["--atesor-list=three", "-p", "no:xdist"], "zlib gron hugo"),
     "without timeout": (["--atesor-list=three", "-p", "no:timeout"], "zlib gron hugo"),
 }

@@ -160,12 +160,6 @@ def test_marks_that_pytest_would_misread_are_refused(text: str) -> None:
         derive_marks(text)
 
 
-@pytest.mark.parametrize("text", ["asyncio", "Flaky", "forked", "isolate", "order", "run"])
-def test_marks_that_plugins_act_on_are_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="pytest or a plugin gives"):
-        derive_marks(text)
-
-
 @given(st.text(max_size=30))
 def test_every_mark_can_be_selected_by(text: str) -> None:
     try:
