@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from platform import node
 from typing import Protocol
 
 from filelock import FileLock, Timeout
@@ -78,6 +79,12 @@ class _Job:
     def tag(self) -> str:
         """The image's name."""
         return image_name(self.platform, accelerated=self.accelerated)
+
+    @property
+    def unfinished_tag(self) -> str:
+        """The name of the image while it is built; no other state directory's build has it."""
+        place = f"{node()} {self.state.absolute()}"
+        return f"{self.tag}-{hashlib.sha256(os.fsencode(place)).hexdigest()[:16]}"
 
     @property
     def archive(self) -> Path:
@@ -208,8 +215,6 @@ def _renew(job: _Job, labels: Mapping[str, str] | None, *, rebuild: bool) -> Non
     try:
         _make(job, keep_archive=False)
     except SetupError as error:
-        if job.engine.image_labels(job.tag) != labels:  # a build that broke off has its name
-            raise
         job.progress(f"warning: the image with {old} is used, because no other can be made: {error}")
 
 
@@ -390,7 +395,7 @@ def _build_from_registry(job: _Job) -> bool:
     try:
         job.engine.build_image(
             ImageBuild(
-                tag=job.tag,
+                tag=job.unfinished_tag,
                 containerfile=recipe.containerfile(job.platform, accelerated=job.accelerated),
                 context=recipe.recipe_directory(),
                 host_platform=arguments.get("HOST_PLATFORM"),
@@ -401,14 +406,18 @@ def _build_from_registry(job: _Job) -> bool:
                 on_line=show_lines(job.progress, job.environ),
             )
         )
-        versions = job.engine.read_file(job.tag, recipe.VERSIONS_FILE)
+        versions = job.engine.read_file(job.unfinished_tag, recipe.VERSIONS_FILE)
         job.engine.label_image(
-            job.tag,
+            job.unfinished_tag,
             recipe.format_labels(digest=job.digest, created_s=int(time.time()), versions=versions),
+            tag=job.tag,
         )
     except SandboxError as error:
         if not can_bootstrap:
             raise SetupError(f"the {job.variant} image cannot be built: {error}") from error
         job.progress(str(error))
         return False
+    finally:
+        with suppress(SandboxError):
+            job.engine.untag_image(job.unfinished_tag)
     return True

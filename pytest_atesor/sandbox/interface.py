@@ -170,8 +170,11 @@ class Engine(Protocol):
     def read_file(self, image: str, path: str) -> str:
         """Return the text of a file in a local image."""
 
-    def label_image(self, image: str, labels: Mapping[str, str]) -> None:
-        """Give a local image more labels; its tag then means one that has them."""
+    def label_image(self, image: str, labels: Mapping[str, str], *, tag: str) -> None:
+        """Make an image of a local one with more labels; ``tag``, which may be ``image``, then means it."""
+
+    def untag_image(self, tag: str) -> None:
+        """Take the tag from a local image; what is made from the image stays. Absent is fine."""
 
     def prune_images(self, label: str) -> None:
         """Remove the images with that label that have no tag any more and that no container uses."""

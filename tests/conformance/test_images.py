@@ -68,7 +68,12 @@ def test_what_an_image_says_of_itself_becomes_its_labels(builder: Builder, tmp_p
     versions = engine.read_file(TAG, VERSIONS_FILE)
     assert {line.partition("=")[0] for line in versions.splitlines()} == {"gcc", "go", "cargo"}
     wanted = format_labels(digest="d", created_s=7, versions=versions)
-    engine.label_image(TAG, wanted)
+    engine.label_image(TAG, wanted, tag=f"{TAG}-labelled")
+    assert engine.image_id(TAG) == unfinished
+    engine.label_image(TAG, wanted, tag=TAG)
+    for _ in range(2):
+        engine.untag_image(f"{TAG}-labelled")
+        assert engine.image_id(f"{TAG}-labelled") is None
     labels = engine.image_labels(TAG) or {}
     assert wanted.items() <= labels.items()
     assert (
@@ -99,7 +104,7 @@ def test_a_sandbox_is_made_of_an_image_s_id_though_another_has_its_name(
     build(builder, tmp_path)
     old = engine.image_id(TAG)
     assert old is not None
-    engine.label_image(TAG, {"made": "later"})
+    engine.label_image(TAG, {"made": "later"}, tag=TAG)
     assert engine.image_id(TAG) != old
     name = f"atesor-image-id-{os.getpid()}"
     try:
@@ -123,4 +128,4 @@ def test_without_an_engine_images_come_finished_from_their_archive(tmp_path: Pat
     with pytest.raises(SandboxError, match="host: cannot read /x of image"):
         engine.read_file("image", "/x")
     with pytest.raises(SandboxError, match="host: cannot give image the labels a, b"):
-        engine.label_image("image", {"a": "1", "b": "2"})
+        engine.label_image("image", {"a": "1", "b": "2"}, tag="image")

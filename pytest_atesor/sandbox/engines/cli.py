@@ -127,15 +127,19 @@ class CliEngine(ABC):
         quiet = ["run", "--rm", "--pull", "never", "--network", "none"]
         return self._call([*quiet, *self.create_options(), image, "cat", path], timeout_s=self.create_s)
 
-    def label_image(self, image: str, labels: Mapping[str, str]) -> None:
-        """Give a local image more labels; its tag then means one that has them."""
-        argv = ["build", "--platform", BINARY_PLATFORM, "--tag", image, *self.build_options()]
+    def label_image(self, image: str, labels: Mapping[str, str], *, tag: str) -> None:
+        """Make an image of a local one with more labels; ``tag``, which may be ``image``, then means it."""
+        argv = ["build", "--platform", BINARY_PLATFORM, "--tag", tag, *self.build_options()]
         for key, value in labels.items():
             argv += ["--label", f"{key}={value}"]
         with tempfile.TemporaryFile() as recipe:
             recipe.write(f"FROM {image}\n".encode())
             recipe.seek(0)
             self._call([*argv, "-"], timeout_s=_SLOW_S, stdin=recipe)
+
+    def untag_image(self, tag: str) -> None:
+        """Take the tag from a local image; what is made from the image stays. Absent is fine."""
+        self._call(self._untag_command(tag), absent_is_fine=True)
 
     def prune_images(self, label: str) -> None:
         """Remove images with that label that have no tag and no container."""
@@ -259,6 +263,9 @@ class CliEngine(ABC):
 
     def _remove_command(self) -> list[str]:
         return ["rm", "--force", "--volumes"]
+
+    def _untag_command(self, tag: str) -> list[str]:
+        return ["untag", tag, tag]
 
     def _own(self, name: str) -> str | None:
         """Return our container's id, None when there is none. Raises SandboxError for somebody else's."""

@@ -110,6 +110,9 @@ class DockerEngine(CliEngine):
             *(self._findings.options if self._findings is not None else ()),
         ]
 
+    def _untag_command(self, tag: str) -> list[str]:
+        return ["image", "rm", "--no-prune", tag]
+
 
 def _refuse_remote(endpoint: str, origin: str, fix: str) -> None:
     """Raise SetupError for a daemon that need not be on this machine."""

@@ -136,9 +136,13 @@ class HostEngine:
         """Raise SandboxError: what an archive has is known."""
         raise SandboxError(f"{self.name}: cannot read {path} of {image}")
 
-    def label_image(self, image: str, labels: Mapping[str, str]) -> None:
+    def label_image(self, image: str, labels: Mapping[str, str], *, tag: str) -> None:
         """Raise SandboxError: an archive has its labels."""
+        del tag
         raise SandboxError(f"{self.name}: cannot give {image} the labels {', '.join(labels)}")
+
+    def untag_image(self, tag: str) -> None:
+        """Do nothing: only what was built has more than one name."""
 
     def prune_images(self, label: str) -> None:
         """Remove the images with that label that no tag means and no sandbox uses."""

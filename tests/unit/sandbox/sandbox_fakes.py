@@ -52,7 +52,7 @@ class FakeEngine:
         self.images["localhost/pytest-atesor-sandbox:debian"] = {"loaded": archive.read_text()}
 
     def build_image(self, build: ImageBuild) -> None:
-        self.calls.append(f"build {build.tag}")
+        self.calls.append(f"build {build.tag.rpartition('-')[0]}")  # from a name of this build's own
         build.on_line("STEP 1: \x1b[31mFROM base\n")
         if self.broken_build:
             raise SandboxError("fake build ended with exit code 1")
@@ -62,8 +62,11 @@ class FakeEngine:
         assert (image in self.images, path) == (True, "/etc/atesor-versions")
         return self.versions
 
-    def label_image(self, image: str, labels: Mapping[str, str]) -> None:
-        self.images[image] = {**self.images[image], **labels}
+    def label_image(self, image: str, labels: Mapping[str, str], *, tag: str) -> None:
+        self.images[tag] = {**self.images[image], **labels}
+
+    def untag_image(self, tag: str) -> None:
+        self.images.pop(tag, None)
 
     def prune_images(self, label: str) -> None:
         self.calls.append(f"prune {label}")

@@ -2,6 +2,7 @@ import errno
 import os
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -145,11 +146,19 @@ class MuteEngine(FakeEngine):
         raise SandboxError(f"fake run failed: {image} {path}")
 
 
-def test_an_image_whose_versions_were_not_read_is_not_current(tmp_path: Path) -> None:
-    engine = MuteEngine(offered=True)
-    with pytest.raises(SetupError, match="the alpine image cannot be built: fake run failed"):
+class FullEngine(FakeEngine):
+    """Builds an image and cannot label it."""
+
+    def label_image(self, image: str, labels: Mapping[str, str], *, tag: str) -> None:
+        raise SandboxError(f"fake build failed: {image} {labels} {tag}")
+
+
+@pytest.mark.parametrize("kind", [MuteEngine, FullEngine])
+def test_an_image_that_was_not_finished_is_none(kind: type[FakeEngine], tmp_path: Path) -> None:
+    engine = kind(offered=True)
+    with pytest.raises(SetupError, match=r"the alpine image cannot be built: fake (run|build) failed"):
         ensure_image(engine, Platform.ALPINE, state=tmp_path, progress=lambda _line: None)
-    assert describe_image(engine, Platform.ALPINE, state=tmp_path).startswith(f"{ALPINE} is out of date")
+    assert engine.images == {}
 
 
 @pytest.mark.parametrize(("wish", "shown"), [("1", True), ("0", False), ("", False)])
@@ -165,12 +174,17 @@ def test_a_build_from_a_registry_is_shown_live_when_asked(tmp_path: Path, wish: 
     assert ("STEP 1: FROM base" in lines) is shown
 
 
-def test_what_a_broken_build_left_in_an_old_image_s_place_is_not_used(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", [MuteEngine, FullEngine])
+def test_an_old_image_is_kept_where_the_new_one_was_not_finished(
+    kind: type[FakeEngine], tmp_path: Path
+) -> None:
     digest = read_recipe_digest(Platform.ALPINE, host_architecture())
     old = format_labels(digest=digest, created_s=int(time.time()) - 90_000, versions=OLD)
-    engine = MuteEngine(offered=True, images={ALPINE: old})
-    with pytest.raises(SetupError, match="the alpine image cannot be built: fake run failed"):
-        ensure_image(engine, Platform.ALPINE, state=tmp_path, progress=lambda _line: None)
+    engine = kind(offered=True, images={ALPINE: old})
+    lines: list[str] = []
+    assert ensure_image(engine, Platform.ALPINE, state=tmp_path, progress=lines.append) == ALPINE
+    assert engine.images == {ALPINE: old}
+    assert "warning: the image with go 1.24.0 is used, because no other can be made" in lines[-1]
 
 
 def test_alpine_without_a_registry_is_a_clear_error(tmp_path: Path) -> None:
