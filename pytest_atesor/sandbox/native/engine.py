@@ -123,7 +123,7 @@ class NativeEngine(CliEngine):
             done = self._connection.script(
                 _BUILD, self.session.work, *command, timeout_s=build.timeout_s, stdin=context
             )
-        with build.log.open("ab") as log:
+        with build.log.open("wb") as log:
             log.write(done.stdout)
         for line in _text(done.stdout).splitlines(keepends=True):
             build.on_line(line)

@@ -18,7 +18,7 @@ from pytest_atesor.core.plan import Platform
 from pytest_atesor.errors import SandboxError, SetupError
 from pytest_atesor.sandbox.engines.podman import PodmanEngine
 from pytest_atesor.sandbox.image import ensure_image
-from pytest_atesor.sandbox.interface import Absent, ExecSpec, Present
+from pytest_atesor.sandbox.interface import Absent, ExecSpec, ImageBuild, Present
 from pytest_atesor.sandbox.native.engine import NativeEngine
 from pytest_atesor.sandbox.native.files import MirroredSandbox
 from pytest_atesor.sandbox.native.hold import Held, NativeHold
@@ -94,6 +94,28 @@ def test_a_case_needs_few_round_trips_and_its_files_come_and_go(hold: Held, tmp_
     assert engine.session.trips - before - build <= MOST_TRIPS
     workspace = Path(engine.workspace(NAME))
     assert [one.name for one in workspace.iterdir()] == ["cache"]
+
+
+def test_the_log_of_a_build_there_is_all_of_that_build(hold: Held, tmp_path: Path) -> None:
+    (tmp_path / "Containerfile").write_text("FROM localhost/nonesuch:x\n", encoding="utf-8")
+    log = tmp_path / "build.log"
+    log.write_text("of another one", encoding="utf-8")
+    lines: list[str] = []
+    plan = ImageBuild(
+        tag="localhost/nonesuch:y",
+        containerfile=tmp_path / "Containerfile",
+        context=tmp_path,
+        host_platform=None,
+        arguments={},
+        labels={},
+        log=log,
+        timeout_s=LIMIT_S,
+        on_line=lines.append,
+    )
+    with pytest.raises(SandboxError, match=rf"native: podman build ended with \d+; see {log}"):
+        hold.engine.build_image(plan)
+    assert any("nonesuch:x" in line for line in lines)
+    assert log.read_text(encoding="utf-8") == "".join(lines)
 
 
 def test_the_network_changes_with_the_next_command(hold: Held, tmp_path: Path) -> None:
