@@ -24,7 +24,13 @@ from pytest_atesor.control.signals import signals_blocked
 from pytest_atesor.control.watch import WorkerWatch
 from pytest_atesor.core.attempt_json import load_attempt
 from pytest_atesor.core.outcome import Cause, Status
-from pytest_atesor.work.collection import BEGUN_ATTRIBUTE, FENCE_NAME, PREVENTED_ATTRIBUTE, RECORD_ATTRIBUTE
+from pytest_atesor.work.collection import (
+    BEGUN_ATTRIBUTE,
+    FENCE_NAME,
+    LATE_ATTRIBUTE,
+    PREVENTED_ATTRIBUTE,
+    RECORD_ATTRIBUTE,
+)
 from pytest_atesor.work.evidence import CaseText, describe_failure, describe_hook, list_properties
 from pytest_atesor.work.parcel import unpack_report
 from pytest_atesor.work.worker import STOP_WORKER, read_tail, show_path
@@ -156,6 +162,9 @@ class Controller:
             cause = prevented["cause"] and Cause(prevented["cause"])
             self.session.case_prevented(report.nodeid, prevented["reason"], cause)
             self._live.cases_skipped((case,), prevented["reason"])
+        late = getattr(report, LATE_ATTRIBUTE, None)
+        if late is not None:
+            self.session.defects.append(f"{case.label}: a hook skipped after the case had ended: {late}")
         if report.failed:
             self._take_failure(case, report, record)
         if report.when == "call" or not report.passed:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BEGUN_ATTRIBUTE",
     "FENCE_NAME",
+    "LATE_ATTRIBUTE",
     "PREVENTED_ATTRIBUTE",
     "RECORD_ATTRIBUTE",
     "WORKER_KEY",
@@ -50,8 +51,9 @@ WORKER_KEY: Final[pytest.StashKey[Worker]] = pytest.StashKey()
 BEGUN_ATTRIBUTE: Final = "atesor_begun"
 RECORD_ATTRIBUTE: Final = "atesor_record"
 PREVENTED_ATTRIBUTE: Final = "atesor_prevented"
-"""The attributes of a report that carry a begun attempt, an attempt's record, and why a case has no attempt
-(``reason`` and ``cause``), to the controller.
+LATE_ATTRIBUTE: Final = "atesor_late"
+"""The attributes of a report that carry a begun attempt, an attempt's record, why a case has no attempt
+(``reason`` and ``cause``), and with what words a hook skipped a case that had ended, to the controller.
 """
 
 
@@ -169,6 +171,8 @@ class CaseItem(pytest.Item):
 
     def annotate(self, report: pytest.TestReport) -> None:
         """Put onto a report of this item what the controller must know."""
+        if self._is_late_skip(report):
+            self._undo_skip(report)
         if report.when == "teardown":
             if self.refusal:
                 # After the record: nothing else can begin on this disk.
@@ -201,6 +205,29 @@ class CaseItem(pytest.Item):
         if self.record is not None:
             return self.record.reason if self.record.status is Status.SKIPPED else ""
         return self.begun.get("error", "") if self.begun is not None else ""
+
+    def _is_late_skip(self, report: pytest.TestReport) -> bool:
+        """Say whether somebody else's hook skipped when the case was over; an xfail mark does rightly so."""
+        if not report.skipped or report.when == "setup":
+            return False
+        if report.when == "teardown":
+            return True
+        if self.record is None or self._own_reason():
+            return False
+        is_marked = hasattr(report, "wasxfail") and self.get_closest_marker("xfail") is not None
+        return self.record.status is Status.PASS or not is_marked
+
+    def _undo_skip(self, report: pytest.TestReport) -> None:
+        """Let a report say what became of the case, and carry the hook's words apart."""
+        setattr(report, LATE_ATTRIBUTE, describe_hook(report, self.config.rootpath))
+        if hasattr(report, "wasxfail"):
+            del report.wasxfail
+        text: Any = None
+        report.outcome = "passed"
+        if report.when == "call" and self.record is not None and self.record.status is not Status.PASS:
+            report.outcome = "failed"
+            text = self.config.stash[WORKER_KEY].explain(self.record)
+        report.longrepr = text
 
     def _close(self, report: pytest.TestReport) -> None:
         """Say what becomes of a case before which somebody else's hook skipped or raised."""

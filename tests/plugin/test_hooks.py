@@ -202,6 +202,56 @@ def test_a_hook_that_raises_after_a_pass_is_a_defect_of_the_batch(lab: Lab, name
     assert line == f"atesor: error: {name}: a hook failed after the case had ended: conftest.py:{message}"
 
 
+SKIPS_LATE = """
+import pytest
+
+class Around:
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item):
+        try:
+            yield
+        finally:
+            if item.name in {"around", "bad"}:
+                pytest.skip("not today")
+            if item.name == "expected":
+                pytest.xfail("not today")
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_teardown(self, item):
+        if item.name == "after":
+            pytest.skip("not today")
+
+def pytest_configure(config):
+    config.pluginmanager.register(Around())
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.name == "known":
+            item.add_marker(pytest.mark.xfail(reason="it fails"))
+"""
+
+
+@WORKERS
+def test_a_hook_that_skips_after_the_end_changes_no_outcome_and_is_named(lab: Lab, workers: str) -> None:
+    (lab.root / "conftest.py").write_text(SKIPS_LATE)
+    verbs = {"good": "pass", "around": "pass", "after": "pass", "expected": "pass"}
+    lab.write_list("all", {**verbs, "bad": "fail", "known": "fail"})
+    run = lab.run("--atesor-list", "all", workers, "--junitxml=junit.xml")
+    assert run.code == 1, run.out + run.err
+    found = {case["label"]: case["status"] for case in lab.results()["cases"]}
+    assert found == {**dict.fromkeys(verbs, "PASS"), "bad": "FAIL", "known": "FAIL"}
+    cases = {
+        case.attrib["name"]: [one.tag for one in case if one.tag != "properties"]
+        for case in list_junit_cases(lab)
+    }
+    assert cases == {**{name: [] for name in verbs}, "bad": ["failure"], "known": ["skipped"]}
+    assert len(list_junit_cases(lab)) == 6
+    assert sorted(line for line in run.lines if line.startswith("atesor: error: ")) == [
+        f"atesor: error: {name}: a hook skipped after the case had ended: not today"
+        for name in ("after", "around", "bad", "expected")
+    ]
+
+
 AGAIN = """
 from _pytest.runner import runtestprotocol
 
