@@ -102,6 +102,11 @@ class _Job:
         return proof_file(self.directory, self.variant, self.digest)
 
     @property
+    def failed(self) -> Path:
+        """The mark of a build with newer tools that failed."""
+        return self.directory / f"{self.variant}-{self.digest[:16]}.failed"
+
+    @property
     def unproven(self) -> Path:
         """The mark of an image that was made and not tried yet: whoever was to do it may have been killed."""
         return self.proof.with_suffix(".pending")
@@ -158,23 +163,36 @@ def _provide(job: _Job, *, rebuild: bool, must_prove: bool, prove: Prover) -> No
     """Make sure that the image stands in the engine, and that its native tools were tried."""
     engine, tag = job.engine, job.tag
     labels = engine.image_labels(tag)
-    if not rebuild and is_current(labels, job.digest, now_s=time.time()) and not _is_open(job, must_prove):
-        for tool in recipe.find_unreadable_tools(labels or {}):
-            job.progress(
-                f"warning: the image {tag} has {tool}, of unknown age; atesor setup --rebuild makes it anew"
-            )
+    if not rebuild and _is_usable(job, labels) and not _is_open(job, must_prove):
+        _warn_of_tools(job, labels or {})
         return
     purpose = f"the {job.variant} image for {engine.name}"
     with hold_lock(job.directory / f"{job.variant}.lock", purpose, job.progress), _hold_name(job):
         labels = engine.image_labels(tag)
-        if rebuild or not is_current(labels, job.digest, now_s=time.time()):
+        if rebuild or not _is_usable(job, labels):
             if job.needs_proof:
                 _write(job.unproven, "")
             with explaining_disk(job.directory):
                 _renew(job, labels, rebuild=rebuild)
             _remove_old_images(job)
+        else:
+            _warn_of_tools(job, labels or {})
         if _is_open(job, must_prove):
             _prove(job, prove, known=None if rebuild else read_proof(job.proof))
+
+
+def _warn_of_tools(job: _Job, labels: Mapping[str, str]) -> None:
+    """Say what an image that is used as it is has against it."""
+    for tool in recipe.find_unreadable_tools(labels):
+        job.progress(
+            f"warning: the image {job.tag} has {tool}, of unknown age; atesor setup --rebuild makes it anew"
+        )
+    if _is_outdated(job, labels):
+        old = ", ".join(recipe.find_old_tools(labels))
+        job.progress(
+            f"warning: the image with {old} is used, because no other could be made today; "
+            "atesor setup --rebuild tries again"
+        )
 
 
 def _remove_old_images(job: _Job) -> None:
@@ -200,21 +218,27 @@ def _hold_name(job: _Job) -> Iterator[None]:
 def _renew(job: _Job, labels: Mapping[str, str] | None, *, rebuild: bool) -> None:
     """Make the image; the one in its place has these ``labels``. Raises SetupError.
 
-    One whose tools are too old is built, not loaded again; where that fails, it is still the best there is.
+    One whose tools are too old is built, not loaded again; where that fails, it is still the best there is,
+    for a day.
     """
     if rebuild:
         _make(job, keep_archive=False)
         return
-    if not _is_outdated(job, labels) or _has_fresh_archive(job):
+    if not _is_outdated(job, labels) or _is_of_today(job.archive):
         _make(job, keep_archive=True)
         labels = job.engine.image_labels(job.tag)
     if labels is None or not _is_outdated(job, labels):
+        return
+    if _is_of_today(job.failed):
+        _warn_of_tools(job, labels)
         return
     old = ", ".join(recipe.find_old_tools(labels))
     job.progress(f"the image {job.tag} has {old}, older than a batch needs, and is made again")
     try:
         _make(job, keep_archive=False)
     except SetupError as error:
+        with suppress(SetupError):
+            _write(job.failed, "")
         job.progress(f"warning: the image with {old} is used, because no other can be made: {error}")
 
 
@@ -227,10 +251,16 @@ def _is_outdated(job: _Job, labels: Mapping[str, str] | None) -> bool:
     )
 
 
-def _has_fresh_archive(job: _Job) -> bool:
-    """Say whether the kept archive was made within a day, for another engine perhaps."""
+def _is_usable(job: _Job, labels: Mapping[str, str] | None) -> bool:
+    """Say whether the image in the engine is used as it is: it is current, or no other can be made today."""
+    is_best = _is_outdated(job, labels) and _is_of_today(job.failed)
+    return is_best or is_current(labels, job.digest, now_s=time.time())
+
+
+def _is_of_today(file: Path) -> bool:
+    """Say whether a file of the image store was made within a day, for another engine perhaps."""
     try:
-        return time.time() - job.archive.stat().st_mtime < _DAY_S
+        return time.time() - file.stat().st_mtime < _DAY_S
     except OSError:
         return False
 
@@ -287,7 +317,7 @@ def describe_image(engine: Engine, platform: Platform, *, state: Path, accelerat
     digest = recipe.read_recipe_digest(platform, recipe.host_architecture(), accelerated=accelerated)
     job = _Job(engine, platform, accelerated, digest, state, lambda _line: None, {})
     labels = engine.image_labels(job.tag)
-    if not is_current(labels, digest, now_s=time.time()):
+    if not _is_usable(job, labels):
         state_of_it = "there is none" if labels is None else f"{job.tag} is out of date"
         return f"{state_of_it}; the first batch makes it, or atesor setup"
     if not job.needs_proof:

@@ -187,6 +187,58 @@ def test_an_old_image_is_kept_where_the_new_one_was_not_finished(
     assert "warning: the image with go 1.24.0 is used, because no other can be made" in lines[-1]
 
 
+def test_a_newer_image_that_cannot_be_made_is_tried_once_a_day(tmp_path: Path) -> None:
+    digest = read_recipe_digest(Platform.ALPINE, host_architecture())
+    old = format_labels(digest=digest, created_s=int(time.time()) - 90_000, versions=OLD)
+    engine = FakeEngine(offered=True, broken_build=True, images={ALPINE: old}, versions=NEW)
+
+    def ensure() -> str:
+        lines: list[str] = []
+        assert ensure_image(engine, Platform.ALPINE, state=tmp_path, progress=lines.append) == ALPINE
+        return lines[-1]
+
+    assert "no other can be made: the alpine image cannot be built" in ensure()
+    engine.calls.clear()
+    assert ensure() == (
+        "warning: the image with go 1.24.0 is used, because no other could be made today; "
+        "atesor setup --rebuild tries again"
+    )
+    assert engine.calls == []
+    (mark,) = (tmp_path / "images").glob("*.failed")
+    os.utime(mark, (time.time() - 90_000,) * 2)
+    engine.broken_build = False
+    ensure()
+    assert engine.images[ALPINE]["org.pytest-atesor.version.go"] == "1.27.0"
+
+
+def test_those_who_waited_for_a_newer_image_do_not_try_again_where_it_failed(tmp_path: Path) -> None:
+    digest = read_recipe_digest(Platform.ALPINE, host_architecture())
+    old = format_labels(digest=digest, created_s=int(time.time()) - 90_000, versions=OLD)
+    engine = SharedEngine(offered=True, broken_build=True, images={ALPINE: old})
+    first: list[str] = []
+    second: list[str] = []
+
+    def ensure(lines: list[str]) -> threading.Thread:
+        thread = threading.Thread(
+            target=ensure_image,
+            args=(engine, Platform.ALPINE),
+            kwargs={"state": tmp_path, "progress": lines.append},
+        )
+        thread.start()
+        return thread
+
+    one = ensure(first)
+    assert engine.builds.wait(LIMIT_S)
+    two = ensure(second)
+    while not second and two.is_alive():
+        two.join(0.01)
+    engine.may_go_on.set()
+    for thread in (one, two):
+        thread.join(LIMIT_S)
+    assert engine.calls.count(f"build {ALPINE}") == 1
+    assert [line.partition(":")[0] for line in second[1:]] == ["warning"]
+
+
 def test_alpine_without_a_registry_is_a_clear_error(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match=r"no registry offers alpine:3.22 to fake.*--atesor-platform debian"):
         ensure_image(FakeEngine(), Platform.ALPINE, state=tmp_path, progress=lambda _line: None)
