@@ -23,9 +23,9 @@ describe() {{
     {_INSTALL} "$@" 2>/dev/null
 }}
 """
-# What was handed in is copied first: its writer may be somebody else, a copy is root's alone. The answer of
-# describe_script serves the same packages once. All files are looked at in one go, and only when one is wrong
-# each by itself.
+# What was handed in is copied first: its writer may be somebody else, a copy is root's alone. Then it goes,
+# so that apt has its room, also where the disk was too full for a copy. The answer of describe_script serves
+# the same packages once. All files are looked at in one go, and only when one is wrong each by itself.
 _CHECK = f"""\
 {_DESCRIBE}handed=${{{HANDED_IN}:-}}
 check() {{
@@ -33,7 +33,7 @@ check() {{
   [ -n "$handed" ] && [ -s {_DESCRIBED} ] || describe "$@" >{_DESCRIBED} || :
   [ -z "$handed" ] || while read -r _ file _; do
     [ -f "{_ARCHIVES}/$file" ] || [ ! -f "$handed/$file" ] || echo "$handed/$file"
-  done <{_DESCRIBED} | xargs -r cp -t {_ARCHIVES} -- || :
+  done <{_DESCRIBED} | xargs -r sh -c 'cp -t {_ARCHIVES} -- "$@" || :; rm -f -- "$@" || :' -
   while read -r _ file _ digest; do
     [ ! -f "{_ARCHIVES}/$file" ] || echo "${{digest#SHA256:}}  {_ARCHIVES}/$file"
   done <{_DESCRIBED} >{_DESCRIBED}.sums

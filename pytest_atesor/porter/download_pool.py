@@ -48,7 +48,8 @@ class _Found(NamedTuple):
 class DownloadPool:
     """The files below ``root``, which is made when the first one is kept.
 
-    At most ``most_bytes`` are kept, and nothing is kept where less than ``spare_bytes`` of the disk are free.
+    At most ``most_bytes`` are kept, and nothing is kept or handed out where less than ``spare_bytes`` of the
+    disk would be free.
     The bound is held each time that about 64 MiB were added, so it may be passed by as much.
     """
 
@@ -72,26 +73,33 @@ class DownloadPool:
         except OSError:
             return False
 
+    def require_room(self, directory: Path, size_bytes: int) -> None:
+        """Raise OSError where ``size_bytes`` more on the disk of ``directory`` leave too little of it."""
+        if shutil.disk_usage(directory).free - size_bytes < self._spare_bytes:
+            raise OSError(errno.ENOSPC, "little room is left on the disk", str(directory))
+
     def hand_out(self, digest: str, target: Path) -> int | None:
         """Write a copy of the file with that SHA-256 as the new file ``target``; return its size in bytes.
 
         None, and no file, when there is none; one that is not what its name says is removed. Raises OSError
-        when the copy cannot be written.
+        when the copy cannot be written, or the disk has too little room for it and a copy of it.
         """
         path = self._path(digest)
         try:
             source = os.open(path, _READ)
         except OSError:
             return None
-        with _closing(source), _closing(os.open(target, _CREATE, 0o644)) as copy:
-            is_right = False
-            try:
-                size = _copy(source, copy, LARGEST_BYTES) if _is_regular(source) else 0
-                is_right = _is_regular(source) and _digest(copy) == digest
-            finally:
-                if not is_right:
-                    target.unlink(missing_ok=True)
-            os.fchmod(copy, 0o644)
+        with _closing(source):
+            self.require_room(target.parent, 2 * os.fstat(source).st_size)
+            with _closing(os.open(target, _CREATE, 0o644)) as copy:
+                is_right = False
+                try:
+                    size = _copy(source, copy, LARGEST_BYTES) if _is_regular(source) else 0
+                    is_right = _is_regular(source) and _digest(copy) == digest
+                finally:
+                    if not is_right:
+                        target.unlink(missing_ok=True)
+                os.fchmod(copy, 0o644)
         with contextlib.suppress(OSError):
             if is_right:
                 os.utime(path)  # what was used longest ago goes first
@@ -108,8 +116,7 @@ class DownloadPool:
         if not _is_regular(source) or size > LARGEST_BYTES:
             return 0
         self._root.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if shutil.disk_usage(self._root).free - size < self._spare_bytes:
-            raise OSError(errno.ENOSPC, "little room is left on the disk", str(self._root))
+        self.require_room(self._root, size)
         handle, name = tempfile.mkstemp(prefix=_NEW, dir=self._root)
         new = Path(name)
         try:

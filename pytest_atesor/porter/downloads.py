@@ -1,7 +1,8 @@
 """Installing packages with what any slot has downloaded before.
 
 The package manager inside says which files it would download, with the digests of its signed lists. What the
-pool has of them is put into a directory of ours in the workspace, from which root inside takes copies. There
+pool has of them is put into a directory of ours in the workspace, from which root inside takes copies and
+removes what it has copied, so that the disk holds a file twice for a moment only. There
 the package manager's script checks each one by digest before it is used, as it checks what an earlier case
 has left; so whatever pool, host or build did to a file, a wrong one is downloaded again. Afterwards what is
 new among the downloaded files comes into the pool. They are a stranger's: read without following links,
@@ -107,12 +108,17 @@ class Downloads:
         self, listed: tuple[Download, ...], before: Mapping[str, Entry], held: contextlib.ExitStack
     ) -> dict[str, str]:
         """Put copies of what the pool has into the workspace; return the variable that says where."""
-        if self._pool is None or not listed:
+        pool = self._pool
+        if pool is None or not listed:
             return {}
         missing = [one for one in listed if before.get(one.name) != Entry(size_bytes=one.size_bytes)]
         try:
+            here = tuple(_bounded(one for one in missing if pool.has(one.sha256)))
+            pool.require_room(
+                self._workspace, 2 * sum(one.size_bytes for one in here)
+            )  # root copies them again
             incoming = held.enter_context(opening_incoming(self._workspace))
-            sizes = [self._pool.hand_out(one.sha256, incoming.host / one.name) for one in _bounded(missing)]
+            sizes = [pool.hand_out(one.sha256, incoming.host / one.name) for one in here]
         except OSError as error:
             held.close()  # what is there may be half of it, on a disk that is full
             self._give_up(error)

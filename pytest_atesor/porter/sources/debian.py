@@ -22,6 +22,7 @@ _SCRATCH: Final = f"{SOURCE_ROOT}/.debian"
 _UPDATE_S: Final = 600.0
 _DOWNLOAD_S: Final = 1800.0
 _QUICK_S: Final = 60.0
+_TAKE_S: Final = 120.0
 _MOST_VERSIONS: Final = 3
 _FIELD: Final = re.compile(r"^([A-Za-z0-9-]+):[ \t]*(.*)$")
 _FILE: Final = re.compile(r"^ ([0-9a-f]{64}) \d+ ([A-Za-z0-9][A-Za-z0-9.+~_-]*)$", re.MULTILINE)
@@ -49,6 +50,8 @@ if [ -z "$(apt-get indextargets --format '$(URI)' 'Created-By: Sources' 2>/dev/n
 fi
 apt-get update
 """
+# Without a word: a disk that is full here leaves apt the room of the half copy.
+_TAKE: Final = 'cp -- "$1" "$2" 2>/dev/null || { rm -f -- "$2/${1##*/}"; exit 1; }'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,10 +213,19 @@ def _hand_in(job: Job, files: DebianFiles) -> None:
         with job.incoming() as incoming:
             for name in _archives(files):
                 if job.pool.hand_out(files.sha256[name], incoming.host / name) is not None:
-                    job.say(f"{name} is here from an earlier download")
-                    job.must('cp -- "$1" "$2"', f"{incoming.inside}/{name}", _SCRATCH, user="builder")
+                    _take(job, f"{incoming.inside}/{name}")
     except OSError as error:
         job.say(f"downloads are not shared with other cases: {error}")
+
+
+def _take(job: Job, path: str) -> None:
+    """Copy a file to where apt looks for it; of a copy that fails nothing stays, and apt downloads."""
+    end = job.run(("sh", "-c", _TAKE, "sh", path, _SCRATCH), limit_s=_TAKE_S, quiet=True)
+    name = path.rpartition("/")[2]
+    if end.code == 0:
+        job.say(f"{name} is here from an earlier download")
+    else:
+        job.say(f"{name} cannot be copied from an earlier download")
 
 
 def _keep(job: Job, files: DebianFiles) -> None:

@@ -187,6 +187,14 @@ def test_nothing_is_kept_where_the_disk_has_little_room(tmp_path: Path) -> None:
     assert files_of(tmp_path) == {}
 
 
+def test_nothing_is_handed_out_where_the_disk_has_little_room(pool: DownloadPool, tmp_path: Path) -> None:
+    keep(pool, tmp_path / "good", b"content")
+    full = DownloadPool(tmp_path / "state/downloads", spare_bytes=2**62)
+    with pytest.raises(OSError, match="little room"):
+        full.hand_out(digest_of(b"content"), tmp_path / "copy")
+    assert not (tmp_path / "copy").exists()
+
+
 def test_files_are_copied_where_the_kernel_does_not_do_it(
     pool: DownloadPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

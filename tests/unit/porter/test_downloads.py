@@ -40,6 +40,7 @@ for one; do
   if [ $mode = uris ]; then
     echo "'http://mirror.invalid/$file' $file $size SHA256:$(sha256sum "$MIRROR/$file" | cut -d' ' -f1)"
   else
+    [ -z "${ATESOR_DOWNLOADS:-}" ] || ls "$ATESOR_DOWNLOADS" >> "$LEFT"
     if [ "$(stat -c %s "$ARCHIVES/$file" 2>/dev/null)" != "$size" ]; then
       echo "Get:1 $file"
       cp "$MIRROR/$file" "$ARCHIVES/$file"
@@ -83,6 +84,7 @@ class LocalSandbox:
             "PATH": f"{self.root}/bin:{os.environ['PATH']}",
             "MIRROR": str(self.mirror),
             "ARCHIVES": str(self.archives),
+            "LEFT": str(self.root / "left"),
             "LISTS": str(self.root / "var/lib/apt/lists"),
             "INSTALLED": str(self.root / "installed"),
             **{name: self._here(value) for name, value in command.env.items()},
@@ -109,6 +111,11 @@ class LocalSandbox:
     @property
     def archives(self) -> Path:
         return self.root / "workspace/cache/apt/archives"
+
+    @property
+    def left(self) -> bytes:
+        """What lay in the directory for what is handed in whenever apt downloaded or installed."""
+        return (self.root / "left").read_bytes()
 
     @property
     def installed(self) -> dict[str, bytes]:
@@ -175,6 +182,7 @@ def test_what_one_slot_downloaded_another_does_not(lab: Lab, platform: str) -> N
     ]
     assert second.installed == {name: name.encode() * 1000 for name in ("zlib", "xml", "ssl")}
     assert lab.said == ["2 of 3 downloads are here already (0.0 MB)"]
+    assert second.left == b""  # while apt downloads, nothing lies there twice
     assert lab.entry("ssl").is_file()
 
 
@@ -273,6 +281,19 @@ def test_an_answer_of_apt_is_not_used_for_other_packages(lab: Lab, case: str) ->
     assert slot.installed == {"zlib": b"zlib" * 1000}
 
 
+def test_a_copy_that_fails_inside_is_a_download(lab: Lab) -> None:
+    lab.install(lab.slot("one"), "zlib", "xml")
+    slot = lab.slot("two")
+    (slot.root / "bin/cp").write_text(
+        f"#!{shutil.which('sh')}\nfor one; do case $one in */incoming-*/zlib*) exit 1;; esac; done\n"
+        f'exec {shutil.which("cp")} "$@"\n'
+    )
+    (slot.root / "bin/cp").chmod(0o755)
+    assert "Get:1 zlib" in lab.install(slot, "zlib", "xml")
+    assert slot.installed == {name: name.encode() * 1000 for name in ("zlib", "xml")}
+    assert slot.left == b""
+
+
 class SwappingPool(DownloadPool):
     """While it is asked, somebody replaces a downloaded file by a link."""
 
@@ -300,7 +321,13 @@ def test_a_link_that_comes_after_the_look_is_not_followed(lab: Lab) -> None:
 
 @pytest.mark.parametrize(
     "trouble",
-    ["the pool is a file", "the pool cannot be looked at", "the disk is full", "the workspace is another's"],
+    [
+        "the pool is a file",
+        "the pool cannot be looked at",
+        "the disk is full",
+        "the disk has little room",
+        "the workspace is another's",
+    ],
 )
 def test_where_nothing_can_be_shared_the_port_goes_on_with_one_line(
     lab: Lab, trouble: str, monkeypatch: pytest.MonkeyPatch
@@ -311,6 +338,7 @@ def test_where_nothing_can_be_shared_the_port_goes_on_with_one_line(
     def refuse(*_given: object, **_named: object) -> None:
         raise OSError(errno.EACCES if "another" in trouble else errno.ENOSPC, "refused")
 
+    pool = None
     match trouble:
         case "the pool is a file":
             shutil.rmtree(lab.root)
@@ -319,9 +347,11 @@ def test_where_nothing_can_be_shared_the_port_goes_on_with_one_line(
             lab.root = lab.place / ("x" * 300)
         case "the disk is full":
             monkeypatch.setattr(os, "copy_file_range", refuse)
+        case "the disk has little room":
+            pool = DownloadPool(lab.root, spare_bytes=2**62)
         case _:
             monkeypatch.setattr("tempfile.mkdtemp", refuse)
-    downloads = lab.downloads(slot)
+    downloads = lab.downloads(slot, pool=pool)
     for name in ("zlib", "xml"):
         done = downloads.install([name])
         assert done.exit_code == 0

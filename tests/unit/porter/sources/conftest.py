@@ -179,6 +179,11 @@ class Server:
 
 
 @pytest.fixture
+def sandbox(bench: Bench) -> DirectorySandbox:
+    return bench.sandbox
+
+
+@pytest.fixture
 def bench(tmp_path: Path) -> Bench:
     workspace = tmp_path / "workspace"
     (workspace / "src").mkdir(parents=True)

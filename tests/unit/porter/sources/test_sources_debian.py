@@ -1,15 +1,27 @@
-"""Debian source descriptions, and what apt's failures mean."""
+"""Debian source descriptions, what apt's failures mean, and archives that were downloaded before."""
+
+import hashlib
+import io
+import os
+import shutil
+import tarfile
+import time
+from io import BytesIO
+from pathlib import Path
 
 import pytest
 
+from pytest_atesor.porter.download_pool import DownloadPool
 from pytest_atesor.porter.sources.debian import (
     DebianFiles,
     decide_apt_failure,
+    fetch_deb,
     parse_records,
     plan_notes,
     upstream_version,
 )
-from pytest_atesor.porter.sources.interface import Trouble
+from pytest_atesor.porter.sources.interface import RunsCommands, Trouble
+from pytest_atesor.porter.sources.job import Job
 
 SUM = "0" * 64
 
@@ -116,3 +128,65 @@ def test_apts_failures_say_whether_a_mirror_can_help(output: str, trouble: Troub
     error = decide_apt_failure(output, ("a proxy cannot be seen",))
     assert error.trouble is trouble
     assert ("proxy" in str(error)) is (trouble is Trouble.UNREACHABLE)
+
+
+_APT_GET = """#!/bin/sh
+case $1 in
+  indextargets) echo "$0";;
+  source) [ -s lib_1.orig.tar.gz ] || { echo Get:1; cat "${0%/*}/archive" > lib_1.orig.tar.gz; };;
+esac
+"""
+_FULL_CP = """#!/bin/sh
+for last; do :; done
+echo half > "$last/lib_1.orig.tar.gz"
+echo "cp: error writing: No space left on device" >&2
+exit 1
+"""
+
+
+class Mirror:
+    """Commands in front of the PATH that stand for apt and a mirror with one source package."""
+
+    def __init__(self, place: Path) -> None:
+        self.commands = place / "bin"
+        self.commands.mkdir()
+        content = BytesIO()
+        with tarfile.open(fileobj=content, mode="w:gz") as archive:
+            member = tarfile.TarInfo("lib-1/Makefile")
+            archive.addfile(member, io.BytesIO())
+        self.archive = content.getvalue()
+        (self.commands / "archive").write_bytes(self.archive)
+        digest = hashlib.sha256(self.archive).hexdigest()
+        record = describe("1-1", "lib_1.orig.tar.gz").replace(SUM, digest)
+        self.add("apt-get", _APT_GET)
+        self.add("apt-cache", f"#!/bin/sh\ncat <<'END'\n{record}\nEND\n")
+
+    def add(self, name: str, script: str) -> None:
+        (self.commands / name).write_text(script)
+        (self.commands / name).chmod(0o755)
+
+
+@pytest.mark.parametrize("is_full", [False, True], ids=["copied", "no room for a copy"])
+def test_an_archive_that_cannot_be_copied_inside_is_downloaded(
+    sandbox: RunsCommands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_full: bool
+) -> None:
+    mirror = Mirror(tmp_path)
+    monkeypatch.setenv("PATH", f"{mirror.commands}:{os.environ['PATH']}")
+    pool, log = DownloadPool(tmp_path / "downloads", spare_bytes=0), BytesIO()
+    job = Job(
+        sandbox=sandbox,
+        workspace=tmp_path / "workspace",
+        sink=log,
+        deadline=time.monotonic() + 300,
+        clock=time.monotonic,
+        environ={},
+        pool=pool,
+    )
+    fetch_deb(job, "lib", None, "/workspace/src/package")
+    assert log.getvalue().count(b"Get:1") == 1
+    shutil.rmtree(tmp_path / "workspace/src/package")
+    if is_full:
+        mirror.add("cp", _FULL_CP)
+    fetch_deb(job, "lib", None, "/workspace/src/package")
+    assert log.getvalue().count(b"Get:1") == (2 if is_full else 1)
+    assert (tmp_path / "workspace/src/package/Makefile").is_file()
