@@ -5,6 +5,7 @@ Atomic replacement, exclusive directories, and clear words for a failing disk.
 
 import errno
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -114,10 +115,9 @@ def check_writable(path: Path, purpose: str) -> None:
 
 def _try_place(place: Path, path: Path, purpose: str) -> None:
     """Make something in a directory and remove it: of a file system such as /proc, root may write all."""
-    probe = place / f".atesor.{os.getpid()}.tmp"
     try:
-        probe.mkdir(exist_ok=True)
-        probe.rmdir()
+        # A name of its own: processes in containers may share the directory and have equal process ids.
+        Path(tempfile.mkdtemp(prefix=".atesor.", suffix=".tmp", dir=place)).rmdir()
     except OSError as error:
         if error.errno not in _FULL:
             raise BundleError(

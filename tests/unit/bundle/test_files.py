@@ -63,6 +63,13 @@ def test_writability_is_seen_without_creating_anything(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_place_is_tried_beside_what_another_process_of_this_number_made(tmp_path: Path) -> None:
+    theirs = tmp_path / f".atesor.{os.getpid()}.tmp"
+    theirs.mkdir()
+    check_writable(tmp_path / "a", "the output root")
+    assert list(tmp_path.iterdir()) == [theirs]
+
+
 def test_a_file_in_the_way_is_seen(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("")
     with pytest.raises(BundleError, match=r"as the output root: .*/a is not a directory"):
