@@ -129,7 +129,8 @@ class DownloadPool:
             new.replace(target)
         finally:
             new.unlink(missing_ok=True)
-        self._count(size)
+        if self._note(size):
+            self.trim()
         return size
 
     def trim(self) -> None:
@@ -150,15 +151,14 @@ class DownloadPool:
     def _path(self, digest: str) -> Path:
         return self._files / digest[:2] / digest
 
-    def _count(self, size_bytes: int) -> None:
-        """Note what was added, by any process, in a file that has a byte per MiB; trim once in a while."""
+    def _note(self, size_bytes: int) -> bool:
+        """Note what was added, in a file of all processes with a byte per MiB; say if it is time to trim."""
         with (self._root / "grown").open("ab") as grown:
             grown.write(b"." * (size_bytes // _UNIT + 1))
             is_due = grown.tell() >= _UNITS_BETWEEN_TRIMS
             if is_due:
                 grown.truncate(0)
-        if is_due:
-            self.trim()
+        return is_due
 
     def _entries(self) -> Iterator[_Found]:
         for directory in self._files.glob("??"):
@@ -166,7 +166,8 @@ class DownloadPool:
                 for one in listed:
                     with contextlib.suppress(OSError):  # a rival has removed it
                         facts = one.stat(follow_symlinks=False)
-                        yield _Found(facts.st_mtime_ns, facts.st_size, one.path)
+                        if not stat.S_ISDIR(facts.st_mode):
+                            yield _Found(facts.st_mtime_ns, facts.st_size, one.path)
 
 
 @contextlib.contextmanager

@@ -155,6 +155,17 @@ def test_what_was_used_longest_ago_goes_first(tmp_path: Path) -> None:
     assert len(files_of(tmp_path)) == 4
 
 
+def test_a_directory_among_the_files_keeps_nothing_from_being_trimmed(tmp_path: Path) -> None:
+    pool = DownloadPool(tmp_path / "state/downloads", most_bytes=1, spare_bytes=0)
+    keep(pool, tmp_path / "file", b"content")
+    (entry,) = (tmp_path / "state/downloads/sha256").glob("*/*")
+    directory = entry.parent / "directory"
+    directory.mkdir()
+    os.utime(directory, (1, 1))
+    pool.trim()
+    assert list(entry.parent.iterdir()) == [directory]
+
+
 def test_the_bound_is_held_without_being_asked_at_each_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
