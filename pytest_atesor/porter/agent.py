@@ -21,7 +21,7 @@ from pytest_atesor.core.outcome import Cause
 from pytest_atesor.core.plan import Target
 from pytest_atesor.errors import AtesorError, SandboxError, SetupError, UsageError
 from pytest_atesor.porter.phases import Phases
-from pytest_atesor.porter.settings import REPLAY, Settings, read_recipe_path, read_settings
+from pytest_atesor.porter.settings import REPLAY, Settings, parse_recipe_path, read_settings
 from pytest_atesor.porter.verdict import failed
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _refuse(error: UsageError, environ: Mapping[str, str]) -> int:
 def replay_main(argv: Sequence[str], environ: Mapping[str, str] = os.environ) -> int:
     """Replay the recipe file that is among the agent's flags in ``argv``. Exit codes are ``main``'s."""
     try:
-        recipe = _read_recipe(read_recipe_path(argv))
+        recipe = _read_recipe(parse_recipe_path(argv))
         mirrors = [] if recipe.url_used == recipe.url else ["--mirror", recipe.url_used]
         reference = recipe.commit or recipe.ref
         pinned = [*(["--ref", reference] if reference else []), "--platform", recipe.platform]

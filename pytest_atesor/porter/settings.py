@@ -16,7 +16,7 @@ from pytest_atesor.core.text import LONGEST_LINE, sanitize_line
 from pytest_atesor.core.yes_no import parse_yes_no
 from pytest_atesor.errors import SetupError, UsageError
 
-__all__ = ["REPLAY", "Settings", "read_recipe_path", "read_settings"]
+__all__ = ["REPLAY", "Settings", "parse_recipe_path", "read_settings"]
 
 REPLAY: Final = "atesor replay"
 """The program whose source is the recipe of an earlier port."""
@@ -85,7 +85,7 @@ def read_settings(
     )
 
 
-def read_recipe_path(argv: Sequence[str]) -> Path:
+def parse_recipe_path(argv: Sequence[str]) -> Path:
     """Return where the recipe is. Raises UsageError; ``--help`` is printed and ends the process."""
     path = _parser(REPLAY).parse_args(argv).url
     if not path:
