@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from pytest_atesor.core.names import redact_text
 from pytest_atesor.errors import SandboxError, SetupError
 from pytest_atesor.sandbox.engines.cli import BINARY_PLATFORM, UNLABELLED, CliEngine, last_line
+from pytest_atesor.sandbox.engines.endpoints import is_loopback, is_socket, is_this_machine
 from pytest_atesor.sandbox.interface import EngineInfo, ImageBuild
 
 __all__ = ["DockerEngine"]
@@ -55,8 +56,9 @@ class DockerEngine(CliEngine):
         return self._findings.info
 
     def _find_out(self) -> "_Findings":
-        if endpoint := os.environ.get("DOCKER_HOST"):
-            _refuse_remote(endpoint, "DOCKER_HOST", "unset DOCKER_HOST")
+        endpoint = os.environ.get("DOCKER_HOST", "")
+        if endpoint and not is_loopback(endpoint):
+            _refuse_remote(endpoint, {}, "DOCKER_HOST", "unset DOCKER_HOST")
         try:
             ended = subprocess.run(
                 [self.program, "info", "--format", "{{json .}}"],
@@ -70,23 +72,25 @@ class DockerEngine(CliEngine):
                 f"the docker daemon did not answer within {self._first_s:g} s; {_FIX}"
             ) from error
         answer = _parse_info(ended.stdout)
-        self._refuse_remote_context((answer or {}).get("ClientInfo") or {})
+        self._refuse_remote_context(answer or {})
         if answer is None or not answer.get("ServerVersion"):
             problems = (answer or {}).get("ServerErrors") or [
                 last_line(ended.stderr.decode(errors="replace"))
             ]
             raise SetupError(f"the docker daemon does not answer ({problems[0]}); {_FIX}")
+        if endpoint:
+            _refuse_remote(endpoint, answer, "DOCKER_HOST", "unset DOCKER_HOST")
         return _judge(self.name, answer)
 
-    def _refuse_remote_context(self, client: Mapping[str, Any]) -> None:
-        context = str(client.get("Context") or "default")
+    def _refuse_remote_context(self, answer: Mapping[str, Any]) -> None:
+        context = str((answer.get("ClientInfo") or {}).get("Context") or "default")
         if context == "default":
             return
         try:
             endpoint = self._call(["context", "inspect", "--format", "{{.Endpoints.docker.Host}}", context])
         except SandboxError:
             return  # then nothing else will work, and says so
-        _refuse_remote(endpoint.strip(), f"the context {context}", "docker context use default")
+        _refuse_remote(endpoint.strip(), answer, f"the context {context}", "docker context use default")
 
     def build_image(self, build: ImageBuild) -> None:
         """Build an image. Raises SandboxError where docker's old builder cannot do it."""
@@ -114,9 +118,10 @@ class DockerEngine(CliEngine):
         return ["image", "rm", "--no-prune", tag]
 
 
-def _refuse_remote(endpoint: str, origin: str, fix: str) -> None:
-    """Raise SetupError for a daemon that need not be on this machine."""
-    if not endpoint.startswith("unix://"):
+def _refuse_remote(endpoint: str, answer: Mapping[str, Any], origin: str, fix: str) -> None:
+    """Raise SetupError for a daemon, with its ``answer``, that need not be on this machine."""
+    is_here = is_loopback(endpoint) and is_this_machine(answer.get("Name"), answer.get("DockerRootDir"))
+    if not is_socket(endpoint) and not is_here:
         raise SetupError(
             f"the docker daemon at {redact_text(endpoint)}, from {origin}, may be on another machine, where "
             f"sandboxes would not see their workspaces; {fix} or choose --atesor-engine podman or host"

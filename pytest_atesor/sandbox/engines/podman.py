@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from pytest_atesor.core.names import redact_text
 from pytest_atesor.errors import SandboxError, SetupError
 from pytest_atesor.sandbox.engines.cli import UNLABELLED, CliEngine
+from pytest_atesor.sandbox.engines.endpoints import is_loopback, is_socket, is_this_machine
 from pytest_atesor.sandbox.interface import LABEL, EngineInfo, SandboxSpec
 
 __all__ = [
@@ -30,6 +31,7 @@ _PROBE_S = 60.0  # it has no daemon: on a busy machine its start alone takes man
 _NOFILE_SOFT = 1024
 _NOFILE_HARD = 524_288
 _PID_MAX = Path("/proc/sys/kernel/pid_max")
+_DEFAULT_ENDPOINT = "unix://"  # a socket whose place depends on the user
 _TUN = Path("/dev/net/tun")
 _CGROUPS = Path("/sys/fs/cgroup")
 _ROOTLESS_NETWORKS = ("slirp4netns", "pasta")
@@ -63,6 +65,8 @@ class PodmanEngine(CliEngine):
                 self._call(["volume", "ls", "--quiet"], timeout_s=_PROBE_S)
                 return self._findings.info
             answer = json.loads(self._call(["info", "--format", "json"], timeout_s=_PROBE_S))
+            if answer["host"].get("serviceIsRemote"):
+                _refuse_remote(self._find_endpoint(), answer)
         except SandboxError as error:
             raise SetupError(f"podman does not work here: {error}") from error
         self._findings = _find_out(self.name, answer)
@@ -105,6 +109,21 @@ class PodmanEngine(CliEngine):
             return None
         return said.strip() or None
 
+    def _find_endpoint(self) -> str:
+        """Return where the service listens, "" where podman does not tell."""
+        if endpoint := os.environ.get("CONTAINER_HOST"):
+            return endpoint
+        chosen = os.environ.get("CONTAINER_CONNECTION")
+        try:
+            listed = self._call(["system", "connection", "list", "--format", "json"], timeout_s=_PROBE_S)
+            connections = json.loads(listed.strip() or "[]") or []
+        except (SandboxError, ValueError):
+            return ""
+        for one in connections:
+            if one.get("Name") == chosen if chosen else one.get("Default"):
+                return str(one.get("URI", ""))
+        return "" if chosen or connections else _DEFAULT_ENDPOINT
+
     def _found(self) -> _Findings:
         if self._findings is None:
             self.probe()
@@ -126,8 +145,6 @@ class PodmanEngine(CliEngine):
 
 def _find_out(name: str, answer: dict[str, Any]) -> _Findings:
     host = answer["host"]
-    if host.get("serviceIsRemote"):
-        _refuse_remote(os.environ.get("CONTAINER_HOST", ""))
     rootless = bool(host["security"]["rootless"])
     info = EngineInfo(
         name=name,
@@ -158,10 +175,13 @@ def _find_out(name: str, answer: dict[str, Any]) -> _Findings:
     return _Findings(info, tuple(options), UNLABELLED if host["security"].get("selinuxEnabled") else ())
 
 
-def _refuse_remote(endpoint: str) -> None:
-    """Raise SetupError for a service that need not be on this machine."""
-    if not endpoint.startswith("unix://"):
-        where = f"at {redact_text(endpoint)}, from CONTAINER_HOST," if endpoint else "of its connection"
+def _refuse_remote(endpoint: str, answer: dict[str, Any]) -> None:
+    """Raise SetupError for a service, with its ``answer``, that need not be on this machine."""
+    node, root = answer["host"].get("hostname"), answer["store"].get("graphRoot")
+    is_here = is_loopback(endpoint) and is_this_machine(node, root)
+    if not is_socket(endpoint) and not is_here:
+        origin = ", from CONTAINER_HOST," if os.environ.get("CONTAINER_HOST") else ""
+        where = f"at {redact_text(endpoint)}{origin}" if endpoint else "of its connection"
         raise SetupError(
             f"the podman service {where} may be on another machine, where sandboxes would not see their "
             "workspaces; unset CONTAINER_HOST and CONTAINER_CONNECTION, or choose --atesor-engine docker or "

@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 from collections.abc import Callable
 from pathlib import Path
 
@@ -95,6 +96,40 @@ def test_a_socket_of_this_machine_is_taken(
     install()
     monkeypatch.setenv("DOCKER_HOST", endpoint)
     assert DockerEngine().probe().name == "docker"
+
+
+@pytest.mark.parametrize(
+    "endpoint", ["tcp://127.0.0.1:2375", "tcp://localhost:2375", "tcp://[::1]:2375"], ids=["v4", "name", "v6"]
+)
+@pytest.mark.parametrize("how", ["variable", "context"])
+@pytest.mark.parametrize(
+    ("changes", "is_taken"),
+    [
+        pytest.param({}, True, id="here"),
+        pytest.param({"Name": "another"}, False, id="a-tunnel"),
+        pytest.param({"DockerRootDir": "/nonesuch"}, False, id="a-container-beside"),
+        pytest.param({"DockerRootDir": None}, False, id="no-directory"),
+    ],
+)
+def test_a_port_of_this_machine_is_taken_where_the_daemon_has_its_name_and_files(
+    install: Install,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    endpoint: str,
+    how: str,
+    changes: dict[str, object],
+    is_taken: bool,
+) -> None:
+    client = {"ClientInfo": {"Context": "local"}} if how == "context" else {}
+    here = {"Name": platform.node(), "DockerRootDir": "/"}
+    install(info={**INFO, **client, **here, **changes}, before_more=f"echo '{endpoint}'")
+    if how == "variable":
+        monkeypatch.setenv("DOCKER_HOST", endpoint)
+    if is_taken:
+        assert DockerEngine().probe().storage == Path("/")
+    else:
+        with pytest.raises(SetupError, match="may be on another machine"):
+            DockerEngine().probe()
 
 
 def test_a_daemon_that_remaps_users_is_refused(install: Install) -> None:

@@ -1,5 +1,6 @@
 import json
 import os
+import platform
 import resource
 from pathlib import Path
 from typing import Any
@@ -116,7 +117,8 @@ def podman_asked(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: py
     answer = {"host": host, "version": {"Version": "4.3.1"}, "store": {"graphRoot": "/"}}
     asked = tmp_path / "asked"
     program = tmp_path / "podman"
-    body = f"echo \"$*\" >> {asked}\n[ ! -e {tmp_path}/gone ] || exit 125\necho '{json.dumps(answer)}'\n"
+    told = f"case $1 in system) cat {tmp_path}/connections ;; *) echo '{json.dumps(answer)}' ;; esac"
+    body = f'echo "$*" >> {asked}\n[ ! -e {tmp_path}/gone ] || exit 125\n{told}\n'
     program.write_text(f"#!/bin/sh\n{body}")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
@@ -180,7 +182,7 @@ def test_selinux_is_told_to_let_sandboxes_touch_their_workspaces(
     ("endpoint", "said"),
     [
         pytest.param("ssh://me@there/run/podman.sock", "at ssh://me@there/run/podman.sock, from", id="ssh"),
-        pytest.param("", "of its connection may be on another machine", id="a-connection"),
+        pytest.param("tcp://127.0.0.1:1", "at tcp://127.0.0.1:1, from CONTAINER_HOST", id="a-tunnel"),
         pytest.param("unix:///run/podman/podman.sock", None, id="a-socket-of-this-machine"),
     ],
 )
@@ -194,6 +196,55 @@ def test_a_service_that_may_be_elsewhere_is_refused(
         with pytest.raises(SetupError, match=rf"the podman service {said}.*; unset CONTAINER_HOST"):
             PodmanEngine().probe()
     assert podman_asked.read_text().splitlines() == ["info --format json"]
+
+
+HERE = {"Name": "here", "URI": "unix:///run/podman/podman.sock"}
+THERE = {"Name": "there", "URI": "ssh://me@there/run/podman.sock"}
+ELSEWHERE = "at ssh://me@there/run/podman.sock may be on another machine"
+NOT_TOLD = "of its connection may be on another machine"
+
+
+@pytest.mark.parametrize("podman_asked", [{"serviceIsRemote": True}], indirect=True, ids=["remote"])
+@pytest.mark.parametrize(
+    ("connections", "chosen", "said"),
+    [
+        pytest.param([HERE | {"Default": True}, THERE | {"Default": False}], "", None, id="default-here"),
+        pytest.param([HERE | {"Default": False}, THERE | {"Default": True}], "", ELSEWHERE, id="there"),
+        pytest.param([HERE, THERE | {"Default": True}], "here", None, id="chosen-here"),
+        pytest.param([HERE | {"Default": True}, THERE], "there", ELSEWHERE, id="chosen-there"),
+        pytest.param([], "", None, id="none"),
+        pytest.param([], "here", NOT_TOLD, id="chosen-unknown"),
+        pytest.param([HERE, THERE], "", NOT_TOLD, id="no-default-known"),
+        pytest.param(None, "", NOT_TOLD, id="no-answer"),
+    ],
+)
+def test_a_connection_to_a_socket_of_this_machine_is_taken(
+    podman_asked: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    connections: list[Any] | None,
+    chosen: str,
+    said: str | None,
+) -> None:
+    told = "no json" if connections is None else json.dumps(connections)
+    (podman_asked.parent / "connections").write_text(told)
+    monkeypatch.delenv("CONTAINER_HOST", raising=False)
+    monkeypatch.setenv("CONTAINER_CONNECTION", chosen)
+    if said is None:
+        assert PodmanEngine().probe().name == "podman"
+    else:
+        with pytest.raises(SetupError, match=f"the podman service {said}"):
+            PodmanEngine().probe()
+
+
+@pytest.mark.parametrize(
+    "podman_asked", [{"serviceIsRemote": True, "hostname": platform.node()}], indirect=True, ids=["remote"]
+)
+def test_a_port_of_this_machine_is_taken_where_the_service_has_its_name_and_files(
+    podman_asked: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CONTAINER_HOST", "tcp://localhost:8080")
+    assert PodmanEngine().probe().storage == Path("/")
+    assert podman_asked.exists()
 
 
 def test_an_engine_found_by_name_is_not_asked(podman_asked: Path) -> None:
