@@ -175,10 +175,15 @@ OPTIONS: Final = (
         name="retry-failed",
         kind="flag",
         is_order=True,
-        help="With the resume of a bundle: run what ended as anything but PASS again too",
+        help="With the resume of a bundle: run what ended as neither PASS nor a skip of your own again too",
     ),
     RERUN,
-    Option(name="rerun-failed", kind="flag", is_order=True, help="Rerun what ended as anything but PASS"),
+    Option(
+        name="rerun-failed",
+        kind="flag",
+        is_order=True,
+        help="Rerun what ended as neither PASS nor a skip of your own",
+    ),
     Option(
         name="rerun-case",
         kind="list",

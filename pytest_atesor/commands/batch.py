@@ -153,7 +153,9 @@ def _run(context: click.Context, /, manifest: str, **flags: str | bool | None) -
     again. Everything but --workers is as it was planned. """,
 )
 @click.argument("bundle")
-@click.option("--retry-failed", is_flag=True, help="Run what ended as anything but PASS again too.")
+@click.option(
+    "--retry-failed", is_flag=True, help="Run what ended as neither PASS nor a skip of your own again too."
+)
 @click.option("--workers", metavar="N", help="Cases at a time.  [default: as planned]")
 @click.pass_context
 def _resume(context: click.Context, /, bundle: str, workers: str | None, *, retry_failed: bool) -> int:
@@ -171,7 +173,7 @@ def _resume(context: click.Context, /, bundle: str, workers: str | None, *, retr
     Exactly one of --failed, --case and --all says which. """,
 )
 @click.argument("bundle")
-@click.option("--failed", is_flag=True, help="What ended as anything but PASS.")
+@click.option("--failed", is_flag=True, help="What ended as neither PASS nor a skip of your own.")
 @click.option(
     "--case", "cases", metavar="CASE", multiple=True, help="The case of this id or label; repeatable."
 )

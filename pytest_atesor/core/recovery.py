@@ -43,8 +43,8 @@ def decide_resume(ledger: Ledger, *, retry_failed: bool = False) -> tuple[str, .
     """Return the ids of the cases that a resume runs, in plan order.
 
     These are the selected cases (all of the plan when none was ever selected) that have no outcome yet; those
-    that were interrupted or skipped for a cause count as such. ``retry_failed`` adds what ended as anything
-    but PASS, or a skip as it should be.
+    that were interrupted or skipped for a cause count as such. ``retry_failed`` adds what ended as neither
+    PASS nor a skip as it should be.
     """
     candidates = ledger.selected or ledger.plan.cases
     return tuple(
