@@ -15,14 +15,21 @@ _ABSENCE = re.compile(
 )
 _MISSING_HEADER = re.compile(r"fatal error: [^\n]+: No such file")
 
+_COMMON = re.compile(
+    r"(?i:3rdparty|third[_-]?party|build|c?make|common|config|contrib|core|data|deps|docs?|examples?|ext|extern(?:al)?"
+    r"|inc|includes?|libs?|modules?|packages?|scripts?|share|sources?|src|submodules?|tests?|tools?|utils?|vendor)"
+)
+"""Names of directories that nearly every tree has."""
+
 
 def find_named_absence(
     absent: Iterable[str], said: Sequence[str], log: str, *, is_there: Callable[[str], bool]
 ) -> str | None:
     """Return the first of ``absent`` that ``said`` names, or a line of ``log`` that says what is not there.
 
-    Names are compared as paths, from the tree's root or from a directory below; what ``is_there`` knows is
-    the tree's own. Where a header is missing, a directory that headers were looked for in counts as named.
+    Names are compared as paths, from the tree's root or from a directory below, where a common name alone
+    names nothing; what ``is_there`` knows is the tree's own. Where a header is missing, a directory that
+    headers were looked for in counts as named.
     """
     lines = [*said, *(one for one in log.splitlines() if _ABSENCE.search(one))]
     paths = {one: None for line in lines for one in _paths_in(line)}
@@ -47,4 +54,11 @@ def _paths_in(line: str) -> Iterator[str]:
 def _is_below(said: str, directory: str) -> bool:
     """Say whether a path is ``directory`` or leads below it, from the root or from one of its parents."""
     parts, whole = said.split("/"), directory.split("/")
-    return any(parts[: len(whole) - left_out] == whole[left_out:] for left_out in range(len(whole)))
+    return any(
+        parts[: len(whole) - left_out] == whole[left_out:] for left_out in range(_most_left_out(whole) + 1)
+    )
+
+
+def _most_left_out(whole: Sequence[str]) -> int:
+    """Return how many of a path's first names need not be said: a common last one is not enough."""
+    return max(0, len(whole) - (2 if _COMMON.fullmatch(whole[-1]) else 1))

@@ -32,6 +32,12 @@ from pytest_atesor.porter.absent import find_named_absence
             "cp: cannot stat '../third/url/u.h': No such file or directory\n",
             id="another-line",
         ),
+        pytest.param(
+            "third/zlib/src", "make: *** No rule to make target 'zlib/src/z.c'.  Stop.", "", id="two-names"
+        ),
+        pytest.param(
+            "src", "make: *** No rule to make target 'src/z.c'.  Stop.", "", id="common-at-the-root"
+        ),
         pytest.param("ini", "the source tree lacks ini, which the build enters 'ini'", "", id="quoted"),
     ],
 )
@@ -60,6 +66,12 @@ def test_a_path_of_the_submodule_in_an_error_names_it(path: str, reason: str, lo
         pytest.param("lib/ini", "x.cpp:1:10: fatal error: ini.hpp: No such file", "", id="file-name"),
         pytest.param(
             "lib/ini", "x.c:1:1: error: no", "cc -Ilib/ini/include -c x.c\n", id="no-header-is-missing"
+        ),
+        pytest.param(
+            "third/zlib/src",
+            "make: *** No rule to make target 'src/version.h', needed by 'all'.  Stop.",
+            "",
+            id="common-name",
         ),
         pytest.param("third/test", "test/x.c:1:1: error: expected ';'", "", id="file-that-is-there"),
     ],
