@@ -4,6 +4,7 @@ Packages are installed here; builds are not run here.
 """
 
 import posixpath
+import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -22,6 +23,7 @@ __all__ = ["Failure", "Package", "Progress", "Repair"]
 
 _SHOWN_NEEDS = 4
 _LONGEST_NAME = 200
+_ABOVE = re.compile(r"^(?:\.\./|/)+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +43,7 @@ class Package:
 
     def has(self, path: str) -> bool:
         """Say whether a file of it has this path, from its root or from a directory below."""
-        name = posixpath.normpath(path).lstrip("./")
+        name = _ABOVE.sub("", posixpath.normpath(path))
         return any(one == name or one.endswith(f"/{name}") for one in self.tree_files)
 
 

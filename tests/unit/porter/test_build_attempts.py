@@ -445,3 +445,22 @@ def test_wrappers_exist_only_when_a_fix_needs_them_and_quote_their_flags() -> No
 
 def test_a_hostile_name_stays_one_word() -> None:
     assert "'/workspace/build/a b;c'" in fresh_tree_script("a b;c", same_times=True)
+
+
+@pytest.mark.parametrize(
+    ("path", "is_there"),
+    [
+        ("config.h", True),
+        ("../../src/./config.h", True),
+        ("/src/config.h", True),
+        ("nfig.h", False),
+        (".config.h", False),
+        ("../.config.h", False),
+        (".hidden.h", True),
+        ("./../.hidden.h", True),
+    ],
+)
+def test_a_file_of_the_tree_is_known_by_its_whole_name(path: str, *, is_there: bool) -> None:
+    files = frozenset({"src/config.h", "src/.hidden.h"})
+    package = Package(name="p", same_times=False, debian_source="p", tree_files=files)
+    assert package.has(path) is is_there
