@@ -143,7 +143,7 @@ def _make_site(held: Held, memory_bytes: int | None) -> Site:
     return Site(
         engine=held.engine,
         slots=held.slots,
-        image=session.image,
+        image=session.image_id,
         memory_bytes=memory_bytes or share_memory(held.machine.memory_kb * _KIB, held.slots),
         machine=held.name,
         description=f"{format_machine(held.machine)}, {count_of('slot', held.slots)}",

@@ -87,10 +87,6 @@ class NativeEngine(CliEngine):
             unenforced=self.session.unenforced,
         )
 
-    def image_id(self, image: str) -> str | None:
-        """Return the id of an image there; that of the batch's own is known."""
-        return self.session.image_id if image == self.session.image else super().image_id(image)
-
     def workspace(self, name: str) -> str:
         """Return the directory there that a sandbox sees as its workspace."""
         return f"{self.session.work}/slots/{self.session.owner}/{name}/workspace"

@@ -16,12 +16,13 @@ from typing import Final, Self
 from pytest_atesor.core.plan import Platform
 from pytest_atesor.errors import SetupError
 from pytest_atesor.sandbox.engines.podman import decide_unenforced, plan_ulimits
-from pytest_atesor.sandbox.image import ensure_image
+from pytest_atesor.sandbox.image_use import using_images
 from pytest_atesor.sandbox.native.engine import NativeEngine
 from pytest_atesor.sandbox.native.link import Link
 from pytest_atesor.sandbox.native.preflight import Found, require_machines
 from pytest_atesor.sandbox.native.probe import Machine, format_machine
 from pytest_atesor.sandbox.native.session import Session, find_user, make_directory, make_owner, read_session
+from pytest_atesor.sandbox.pinning import pinning_image
 
 __all__ = ["Held", "NativeHold", "native_engine", "native_state"]
 
@@ -110,7 +111,7 @@ class NativeHold:
         self._stack.enter_context(
             Link(session.connection, session.token, say=self._say, on_loss=session.note_loss)
         )
-        session = _with_image(session, self._platform, self._state, self._say, self._environ)
+        session = self._with_image(session)
         session.write()
         self._stack.callback(
             lambda: self._say(
@@ -119,6 +120,30 @@ class NativeHold:
             )
         )
         return Held(name=settings.name, machine=machine, engine=NativeEngine(session), slots=slots)
+
+    def _with_image(self, session: Session) -> Session:
+        """Return the session with the image that its sandboxes are made from, whoever takes its name."""
+        engine = NativeEngine(session)
+        if not session.image:
+            pinned = self._stack.enter_context(
+                pinning_image(
+                    engine,
+                    self._platform,
+                    state=self._state,
+                    progress=self._say,
+                    accelerated=False,
+                    environ=self._environ,
+                )
+            )
+            return replace(session, image=pinned.name, image_id=pinned.id)
+        self._stack.enter_context(using_images(engine.name, self._state))
+        found = engine.image_id(session.image)
+        if found is None:
+            raise SetupError(
+                f"the machine {session.host} has no image {session.image!r}, from ATESOR_NATIVE_IMAGE; "
+                f"load it there (podman load) or name one that podman images shows"
+            )
+        return replace(session, image_id=found)
 
 
 def native_engine(directory: str) -> NativeEngine:
@@ -129,27 +154,6 @@ def native_engine(directory: str) -> NativeEngine:
 def native_state(state: Path) -> Path:
     """Return the state directory of native batches: nothing of it is shared with emulated ones."""
     return state / "native"
-
-
-def _with_image(
-    session: Session,
-    platform: Platform,
-    state: Path,
-    say: Callable[[str], None],
-    environ: Mapping[str, str],
-) -> Session:
-    """Return the session with the image that its sandboxes are made from. Raises SetupError."""
-    engine = NativeEngine(replace(session, image=""))
-    image = session.image or ensure_image(
-        engine, platform, state=state, progress=say, accelerated=False, environ=environ
-    )
-    found = engine.image_id(image)
-    if found is None:
-        raise SetupError(
-            f"the machine {session.host} has no image {image!r}, from ATESOR_NATIVE_IMAGE; "
-            f"load it there (podman load) or name one that podman images shows"
-        )
-    return replace(session, image=image, image_id=found)
 
 
 def _plan_options(machine: Machine) -> tuple[str, ...]:

@@ -16,8 +16,11 @@ import pytest
 
 from pytest_atesor.core.plan import Platform
 from pytest_atesor.errors import SandboxError, SetupError
+from pytest_atesor.intake.native import hold_machines
+from pytest_atesor.options import read_options
 from pytest_atesor.sandbox.engines.podman import PodmanEngine
 from pytest_atesor.sandbox.image import ensure_image
+from pytest_atesor.sandbox.image_use import removing_images
 from pytest_atesor.sandbox.interface import Absent, ExecSpec, ImageBuild, Present
 from pytest_atesor.sandbox.native.engine import NativeEngine
 from pytest_atesor.sandbox.native.files import MirroredSandbox
@@ -116,6 +119,50 @@ def test_the_log_of_a_build_there_is_all_of_that_build(hold: Held, tmp_path: Pat
         hold.engine.build_image(plan)
     assert any("nonesuch:x" in line for line in lines)
     assert log.read_text(encoding="utf-8") == "".join(lines)
+
+
+def test_a_batch_keeps_the_image_that_it_began_with(
+    server: "Server", tmp_path: Path, pytester: pytest.Pytester
+) -> None:
+    try:
+        PodmanEngine().probe()
+    except SetupError as error:
+        pytest.skip(f"no podman here: {error}")
+    engine = PodmanEngine()
+    image = ensure_image(engine, Platform.DEBIAN, state=state_directory(os.environ), progress=print)
+    name = f"localhost/atesor-native-{os.getpid()}:x"
+    environ = {**server.environ, "ATESOR_NATIVE_IMAGE": name}
+    state = tmp_path / "state"
+    engine.label_image(image, {"native-test": "first"}, tag=name)
+    try:
+        with contextlib.ExitStack() as stack:
+            (site,) = hold_machines(
+                stack,
+                {},
+                platform=Platform.DEBIAN,
+                options=read_options(pytester.parseconfig(), {}),
+                workers=1,
+                environ=environ,
+                state=state,
+                say=print,
+            )
+            assert isinstance(site.engine, NativeEngine)
+            began_with = engine.image_id(name)
+            engine.label_image(image, {"native-test": "second"}, tag=name)
+            with removing_images("native", state) as is_free:
+                assert not is_free
+            made = []
+            for is_reset in (True, False):
+                open_sandbox(site.engine, NAME, image=site.image, state=state, limits=SMALL, reset=is_reset)
+                found = site.engine.state(NAME)
+                assert isinstance(found, Present)
+                made.append((found.image_id, found.pid))
+            assert made == [(began_with, made[0][1])] * 2
+        with removing_images("native", state) as is_free:
+            assert is_free
+    finally:
+        engine.untag_image(name)
+        engine.prune_images("native-test")
 
 
 def test_the_network_changes_with_the_next_command(hold: Held, tmp_path: Path) -> None:
