@@ -2,7 +2,7 @@
 
 A candidate must not stand in for the project: what is bundled with it, or a stray file, builds and proves
 nothing of it. So a likelier place comes before a likelier build system, and where a build system that is not
-ours claims the tree only files in the usual places count.
+ours claims the tree others than the usual places count only when these have nothing.
 """
 
 import re
@@ -14,7 +14,8 @@ from typing import NamedTuple
 from pytest_atesor.core.text import count_of
 from pytest_atesor.porter.builders import BUILDERS
 from pytest_atesor.porter.builders.interface import Builder, Candidate
-from pytest_atesor.porter.directories import is_usual
+from pytest_atesor.porter.builders.shared import depth_penalty
+from pytest_atesor.porter.directories import holds_helpers, is_usual, list_unlikely
 from pytest_atesor.porter.foreign import find_foreign
 from pytest_atesor.porter.languages import count_source_bytes, is_minor
 from pytest_atesor.porter.tree import Tree
@@ -38,6 +39,7 @@ class _Place(IntEnum):
 # From this rank on, a candidate of a place builds something and is more than a helper.
 _STRONG = {_Place.ROOT: 55, _Place.USUAL: 20}
 _MINOR_BELOW = 45
+_MOST_NAMED = 3
 
 
 class _Found(NamedTuple):
@@ -52,15 +54,13 @@ def detect(tree: Tree, builders: Iterable[Builder] = BUILDERS) -> tuple[Candidat
     A root's build file comes before those below it, the usual directories before any others, which count
     only where nothing builds the root. A Go or Cargo file of a tree whose own sources are mostly C (bindings,
     a helper) ranks behind the C build beside it. A tree that a foreign build system claims is not compiled
-    by guess.
+    by guess: other directories count there only when they have a build file and nothing else is left.
+    Elsewhere what :func:`.list_unlikely` names is the last resort.
     """
     sizes = count_source_bytes(tree)
     claimed = find_foreign(tree).claims
-    found = [
-        _Found(builder, _place_of(tree, candidate), candidate)
-        for builder in builders
-        for candidate in builder.find(tree)
-    ]
+    used = tuple(builders)
+    found = _find(tree, used)
     only_likely = claimed or any(map(_builds_the_root, found))
     kept = [
         one
@@ -68,18 +68,63 @@ def detect(tree: Tree, builders: Iterable[Builder] = BUILDERS) -> tuple[Candidat
         if not (only_likely and one.place is _Place.GUESS)
         and _stands_for_the_project(one, tree, sizes, claimed=claimed)
     ]
+    if not kept:
+        rest = found if claimed else _find_unlikely(tree, used, sizes)
+        kept = [
+            one for one in rest if _has_build_file(tree, one) and not holds_helpers(one.candidate.directory)
+        ]
     ranked = _order_places(_put_minor_behind(kept, tree, sizes))
     return tuple(sorted((one.candidate for one in ranked), key=lambda one: -one.rank))
 
 
 def explain_unknown(tree: Tree) -> str:
-    """Return one line on why nothing can build ``tree``."""
+    """Return one line on why nothing can build ``tree``, with the build files that were passed over."""
     if not tree.files:
         return "the source tree is empty"
+    unlikely = _find_unlikely(tree, BUILDERS, {})
+    files = [
+        one.candidate.evidence for one in (*_find(tree, BUILDERS), *unlikely) if _has_build_file(tree, one)
+    ]
+    passed = f"; passed over {', '.join(files[:_MOST_NAMED])}" if files else ""
     seen = find_foreign(tree).names
     if seen:
-        return f"no supported build system: found {', '.join(seen)} only"
-    return f"no known build system among the {count_of('file', len(tree.files))} of the source tree"
+        return f"no supported build system: found {', '.join(seen)}{passed or ' only'}"
+    return f"no known build system among the {count_of('file', len(tree.files))} of the source tree{passed}"
+
+
+def _find(tree: Tree, builders: Iterable[Builder]) -> list[_Found]:
+    return [
+        _Found(builder, _place_of(tree, candidate), candidate)
+        for builder in builders
+        for candidate in builder.find(tree)
+    ]
+
+
+def _find_unlikely(tree: Tree, builders: Iterable[Builder], sizes: Mapping[str, int]) -> list[_Found]:
+    """Return what lies in directories that are left out, where the tree has no more of its own than these."""
+    own = sum(sizes.values())
+    parts = {name: tree.at(name) for name in list_unlikely(tree)}
+    return [
+        _Found(builder, _Place.GUESS, _moved(candidate, name))
+        for name, part in parts.items()
+        if own <= sum(count_source_bytes(part).values())
+        for builder in builders
+        for candidate in builder.find(part)
+        if not candidate.directory
+    ]
+
+
+def _moved(candidate: Candidate, directory: str) -> Candidate:
+    return replace(
+        candidate,
+        directory=directory,
+        rank=candidate.rank - depth_penalty(directory),
+        evidence=f"{directory}/{candidate.evidence}",
+    )
+
+
+def _has_build_file(tree: Tree, one: _Found) -> bool:
+    return not one.builder.is_stopgap and (not one.builder.language or _has_manifest(tree, one))
 
 
 def _place_of(tree: Tree, candidate: Candidate) -> _Place:

@@ -8,7 +8,14 @@ from collections.abc import Iterable, Iterator
 
 from pytest_atesor.porter.tree import Tree
 
-__all__ = ["holds_others_code", "is_usual", "list_places", "read_submodules"]
+__all__ = [
+    "holds_helpers",
+    "holds_others_code",
+    "is_usual",
+    "list_places",
+    "list_unlikely",
+    "read_submodules",
+]
 
 _USUAL = (
     "src",
@@ -54,6 +61,12 @@ _OTHER_PLATFORMS = re.compile(
     r"|vms|mac(os)?x?|osx|ios|android|be_?os|msvc?|vc\d*|vs\d*|visual[-_ ]?studio|xcode)",
     re.IGNORECASE,
 )
+_HELPERS = re.compile(
+    r"(dev|build|release)?[-_]?(helpers?|tools?|scripts?)|hack|ci|packaging|docker|misc", re.IGNORECASE
+)
+_MAY_BE_OWN = re.compile(
+    r"ext|demos?|samples?|bench(marks?|marking)?|fuzz(ing|er|ers)?|" + _OTHER_PLATFORMS.pattern, re.IGNORECASE
+)
 _SUBMODULE = re.compile(r"^[ \t]*path[ \t]*=[ \t]*\"?([^\"\n]+)", re.MULTILINE)
 
 
@@ -75,6 +88,26 @@ def list_places(tree: Tree, extra: Iterable[str] = ()) -> tuple[str, ...]:
         and (_is_own(tree, name) or not (_is_aside(name) or _OTHER_PLATFORMS.fullmatch(name)))
     )
     return tuple(dict.fromkeys(["", *usual, *nested, *rest]))
+
+
+def list_unlikely(tree: Tree) -> tuple[str, ...]:
+    """Return what :func:`list_places` leaves out one level down and yet may be all that a project has.
+
+    These are submodules, demos, benchmarks and ports; dependencies, tests and documentation never are.
+    """
+    modules = set(read_submodules(tree))
+    return tuple(
+        name
+        for name in sorted(tree.directories)
+        if "/" not in name
+        and not _is_own(tree, name)
+        and (_MAY_BE_OWN.fullmatch(name) or (name in modules and not _is_aside(name)))
+    )
+
+
+def holds_helpers(directory: str) -> bool:
+    """Say whether a directory's name tells that it serves the work on a project."""
+    return _HELPERS.fullmatch(directory.partition("/")[0]) is not None
 
 
 def is_usual(tree: Tree, directory: str) -> bool:

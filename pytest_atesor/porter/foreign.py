@@ -59,7 +59,7 @@ _FILES = {
 _ENDINGS = {
     ".pro": "qmake",
     ".cabal": "Haskell",
-    ".gemspec": "Ruby",
+    ".gemspec": "RubyGems",
     ".nimble": "Nim",
     ".rockspec": "Lua",
     ".gpr": "Ada",
@@ -68,14 +68,15 @@ _ENDINGS = {
     ".sln": "Visual Studio",
     ".vcxproj": "Visual Studio",
 }
-# These stand beside sources that a compiler takes as they are.
-_BESIDE = frozenset({"Imake", "Visual Studio"})
+# These stand beside what builds without them; npm does, too, where it only lists tools.
+_BESIDE = frozenset({"Imake", "Ruby", "Swift", "Visual Studio", "Xcode", "Zig"})
 # Files of the same name for something else, told by what only the build system's own have.
 _TELLS = {
     "pyproject.toml": re.compile(r"^[ \t]*\[(build-system|project|tool\.poetry)\]", re.MULTILINE),
     # clib's list of a C library's files has nothing of npm's
     "package.json": re.compile(r'^(?!.*"src"\s*:\s*\[)|"(main|bin|dependencies)"\s*:', re.DOTALL),
 }
+_NPM_PRODUCT = re.compile(r'"(main|bin|exports)"\s*:')
 _QMAKE = re.compile(r"^[ \t]*(TEMPLATE|SOURCES|SUBDIRS)[ \t]*[+*]?=", re.MULTILINE)
 
 
@@ -99,7 +100,8 @@ def find_foreign(tree: Tree) -> Foreign:
             names.add(label)
     if any(one.endswith(".xcodeproj") and "/" not in one for one in tree.directories):
         names.add("Xcode")
-    return Foreign(names=tuple(sorted(names)), claims=bool(names - _BESIDE - {"Xcode"}))
+    beside = _BESIDE if _NPM_PRODUCT.search(tree.text("package.json")) else {*_BESIDE, "npm"}
+    return Foreign(names=tuple(sorted(names)), claims=bool(names - beside))
 
 
 def _is_real(tree: Tree, file: str) -> bool:

@@ -9,7 +9,7 @@ import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 __all__ = ["Entry", "Limits", "Tree", "open_inside", "read_tree"]
@@ -73,6 +73,17 @@ class Tree:
                 done.pop()
                 left.extend(reversed(target.split("/")))
         return "/".join(done)
+
+    def at(self, directory: str) -> "Tree":
+        """Return the part of the tree below ``directory``; links that lead out of it lead nowhere there."""
+        prefix = f"{directory}/"
+        return replace(
+            self,
+            root=self.root / directory,
+            files={k.removeprefix(prefix): v for k, v in self.files.items() if k.startswith(prefix)},
+            directories=frozenset(k.removeprefix(prefix) for k in self.directories if k.startswith(prefix)),
+            links={k.removeprefix(prefix): v for k, v in self.links.items() if k.startswith(prefix)},
+        )
 
     def below(self, directory: str) -> Iterator[str]:
         """Yield the paths of the files directly in ``directory``."""

@@ -236,7 +236,62 @@ def test_what_lies_beside_does_not_stand_in_for_a_foreign_build_system(
     tree = make_tree({**_FOREIGN[foreign], **stray})
     assert detect(tree) == ()
     assert explain_unknown(tree).startswith("no supported build system: found ")
-    assert explain_unknown(tree).endswith(" only")
+    assert explain_unknown(tree).endswith((" only", "; passed over helpers/Makefile"))
+
+
+@pytest.mark.parametrize(
+    ("files", "builder", "directory"),
+    [
+        ({"package.json": '{"devDependencies": {}}', "server/go.mod": "module x\n"}, "go", "server"),
+        (
+            {"package.json": '{"devDependencies": {}}', "backend/Cargo.toml": "[package]\n"},
+            "cargo",
+            "backend",
+        ),
+        ({"Gemfile": "", "engine/CMakeLists.txt": "project(x)\n"}, "cmake", "engine"),
+        ({"Rakefile": "", "agent/go.mod": "module x\n"}, "go", "agent"),
+        ({"pyproject.toml": "[project]\n", "engine/Makefile": _BUILDS}, "make", "engine"),
+        ({"Package.swift": "", "x.c": _MAIN}, "plain-c", ""),
+        ({"build.zig": "", "x.c": _MAIN}, "plain-c", ""),
+    ],
+    ids=["npm-go", "npm-rust", "gemfile", "rakefile", "python", "swift", "zig"],
+)
+def test_a_foreign_file_does_not_hide_the_only_build_file(
+    make_tree: MakeTree, files: Mapping[str, str], builder: str, directory: str
+) -> None:
+    (candidate,) = detect(make_tree(files))
+    assert (candidate.builder, candidate.directory) == (builder, directory)
+
+
+@pytest.mark.parametrize("name", ["ext", "bench", "demo", "win32"])
+def test_a_directory_that_is_left_out_counts_where_it_is_all_there_is(make_tree: MakeTree, name: str) -> None:
+    files = {f"{name}/Makefile": _BUILDS, f"{name}/x.c": _MAIN}
+    (candidate,) = detect(make_tree({**files, "README": ""}))
+    assert (candidate.builder, candidate.directory, candidate.evidence) == ("make", name, f"{name}/Makefile")
+    assert candidate.rank < 55
+
+
+def test_a_submodule_counts_where_it_is_all_there_is(make_tree: MakeTree) -> None:
+    files = {"fmt/CMakeLists.txt": "project(fmt)\n", ".gitmodules": '[submodule "fmt"]\n\tpath = fmt\n'}
+    (candidate,) = detect(make_tree(files))
+    assert (candidate.builder, candidate.directory) == ("cmake", "fmt")
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [{"x.py": "pass\n" * 99}, {"program/Makefile": _BUILDS}, {"WORKSPACE": ""}],
+    ids=["own-sources", "another-build-file", "foreign"],
+)
+def test_a_directory_that_is_left_out_stands_in_for_nothing(
+    make_tree: MakeTree, beside: Mapping[str, str]
+) -> None:
+    tree = make_tree({"ext/Makefile": _BUILDS, "ext/x.c": _MAIN, **beside})
+    assert "ext" not in [one.directory for one in detect(tree)]
+
+
+def test_what_was_passed_over_is_named(make_tree: MakeTree) -> None:
+    tree = make_tree({"WORKSPACE": "", "ext/Makefile": _BUILDS})
+    assert explain_unknown(tree) == "no supported build system: found Bazel; passed over ext/Makefile"
 
 
 @pytest.mark.parametrize("foreign", _FOREIGN)
@@ -316,17 +371,12 @@ def test_a_stray_c_file_among_scripts_is_not_the_project(make_tree: MakeTree) ->
             "extern",
             "externals",
         ),
-        *("ext", "ext_libs", "dep", "dependencies", "submodules", "googletest", "zlib-1.3.1", "node_modules"),
-        *("unit_tests", "samples", "demo", "benchmarks", "fuzz", "win32", "msdos", "Build_iOS"),
+        *("ext_libs", "dep", "dependencies", "submodules", "googletest", "zlib-1.3.1", "node_modules"),
+        *("unit_tests", "docs"),
     ],
 )
 def test_directories_of_others_are_no_place_for_build_files(make_tree: MakeTree, name: str) -> None:
     assert detect(make_tree({f"{name}/Makefile": _BUILDS})) == ()
-
-
-def test_a_submodule_is_no_place_for_build_files(make_tree: MakeTree) -> None:
-    files = {"fmt/CMakeLists.txt": "project(fmt)\n", ".gitmodules": '[submodule "fmt"]\n\tpath = fmt\n'}
-    assert detect(make_tree(files)) == ()
 
 
 @pytest.mark.parametrize(
