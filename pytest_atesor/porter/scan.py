@@ -25,6 +25,7 @@ _PROBES = re.compile(
     r"|(^|/)target/([^/]+/)?(debug|release)/(build/|deps/|incremental/|examples/[^/]*-[0-9a-f]{16}(/|$))"
 )
 _CONFTEST = re.compile(r"(?P<place>(^|.*/))conftest[^/]*(/|$)")
+_SURE_CONFTEST = re.compile(r"(^|/)conftest(\.[^/]*)?(/|$)")
 _CONFIGURES = ("configure", "config.log")
 _TESTS = re.compile(
     r"(^|/)(tests?|testing|unit_?tests?|testsuite|t|examples?|samples?|benchmarks?|bench|fuzz(ing)?|demos?)/|(^|[/_-])tests?([._-][^/]*)?$",
@@ -224,7 +225,7 @@ def _is_probe(name: str, tree: Tree) -> bool:
     if name.startswith("stage/"):
         return False
     own = _within_package(name)
-    if _PROBES.search(own):
+    if _PROBES.search(own) or (_SURE_CONFTEST.search(own) and not name.startswith("build/conftest/")):
         return True
     conftest = _CONFTEST.match(own)
     if conftest is None:

@@ -239,10 +239,20 @@ def test_probes_of_build_systems_are_no_products(make_tree: MakeTree, elf: Make,
     assert scan_tree(make_tree(files), Before()).products == ()
 
 
+@pytest.mark.parametrize("configure", ["configure.sh", "Configure", "config", "auto/configure"])
+@pytest.mark.parametrize("name", ["conftest", "conftest.exe", "out/conftest.dir/x"])
+def test_a_probe_that_any_configure_left_is_no_product(
+    make_tree: MakeTree, elf: Make, configure: str, name: str
+) -> None:
+    tree = make_tree({f"build/p/{name}": elf(kind=_EXEC), f"build/p/{configure}": "#!/bin/sh\n"})
+    assert scan_tree(tree, Before()).products == ()
+
+
 @pytest.mark.parametrize(
     "name",
     [
         "build/conftest/atesor-build/conftest",
+        "build/p/conftester",
         "build/conftest-2/tool",
         "build/incremental/tool",
         "build/_deps/tool",
