@@ -16,7 +16,7 @@ from pytest_atesor.core.child_outcome import clean_reason
 from pytest_atesor.errors import SetupError
 from pytest_atesor.sandbox.kernel import open_process
 
-__all__ = ["STREAM_VARIABLE", "explaining_disk", "run_logged", "show_lines"]
+__all__ = ["STREAM_VARIABLE", "explaining_disk", "is_full_disk", "run_logged", "show_lines"]
 
 STREAM_VARIABLE: Final = "ATESOR_SETUP_STREAM"
 """Its value 1 asks for all that is said while an image is made."""
@@ -25,6 +25,7 @@ _TERM_WAIT_S: Final = 30.0
 _LINGER_S: Final = 2.0
 _CHUNK: Final = 65_536
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+_FULL_WORDS: Final = ("no space left on device", "disk quota exceeded")
 
 
 def run_logged(
@@ -124,10 +125,16 @@ def explaining_disk(directory: Path) -> Iterator[None]:
     except BrokenPipeError:  # whoever was shown something has gone
         raise
     except OSError as error:
-        advice = "free some space there" if error.errno in _FULL else "mend that"
+        advice = "free some space there" if is_full_disk(error) else "mend that"
         raise SetupError(
             f"no image can be made below {directory} ({error}); {advice}, or set ATESOR_STATE_DIR"
         ) from error
+
+
+def is_full_disk(error: Exception) -> bool:
+    """Say whether the system, or a program by the system's words, had no more space for files."""
+    is_told = any(words in str(error).lower() for words in _FULL_WORDS)
+    return is_told or (isinstance(error, OSError) and error.errno in _FULL)
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from pytest_atesor.core.plan import Platform
 from pytest_atesor.errors import SandboxError, SetupError
 from pytest_atesor.sandbox import recipe
 from pytest_atesor.sandbox.bootstrap import bootstrap_archive
-from pytest_atesor.sandbox.building import explaining_disk, show_lines
+from pytest_atesor.sandbox.building import explaining_disk, is_full_disk, show_lines
 from pytest_atesor.sandbox.image_use import removing_images
 from pytest_atesor.sandbox.interface import Engine, ImageBuild
 from pytest_atesor.sandbox.proof import Proof, describe_proof, format_proof, read_proof
@@ -45,7 +45,6 @@ __all__ = [
 _REGISTRY_ANSWER_S = 15.0
 _BUILD_S = 3600.0
 _DAY_S = 86_400
-_FULL_DISK = ("no space left on device", "disk quota exceeded")
 
 
 class Prover(Protocol):
@@ -387,7 +386,7 @@ def _make(job: _Job, *, keep_archive: bool) -> None:
 def _explain_loading(error: OSError | SandboxError, archive: Path) -> str:
     """Say why an archive was not loaded; to delete it helps only where the system has refused nothing."""
     advice = "delete it to build it anew"
-    if any(words in str(error).lower() for words in _FULL_DISK):
+    if is_full_disk(error):
         advice = "free some space where images are kept and try again"
     elif isinstance(error, OSError) or isinstance(error.__cause__, OSError):
         advice = "mend that and try again"
