@@ -72,6 +72,7 @@ class Artifact:
 class Scan:
     """What a scan found. ``products`` are proof; the other lists say why something else is none.
 
+    ``broken`` start like native files, of the ``unreadable`` not even the first bytes are known.
     ``gaps`` counts what of the source was not looked at before the build: anything may have been there.
     """
 
@@ -82,6 +83,7 @@ class Scan:
     foreign: tuple[tuple[str, str], ...] = ()
     empty: tuple[str, ...] = ()
     broken: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
     gaps: int = 0
 
 
@@ -97,7 +99,9 @@ def digest_natives(tree: Tree, most_bytes: int = _MOST_BYTES) -> Before:
                 code.update(_code_digests(stream))
         except OSError:
             reader.unread.append(name)
-    return Before(files=frozenset(files), code=frozenset(code), gaps=tree.cut + len(reader.unread))
+    return Before(
+        files=frozenset(files), code=frozenset(code), gaps=tree.cut + len(reader.unread) + len(reader.unknown)
+    )
 
 
 def scan_tree(tree: Tree, before: Before) -> Scan:
@@ -127,6 +131,7 @@ def scan_tree(tree: Tree, before: Before) -> Scan:
         foreign=tuple(found.foreign),
         empty=tuple(found.empty),
         broken=(*found.broken, *(() if before.gaps else reader.unread)),
+        unreadable=() if before.gaps else tuple(reader.unknown),
         gaps=before.gaps,
     )
 
@@ -269,22 +274,28 @@ def _code_of(stream: BinaryIO) -> Iterator[str]:
 
 @dataclass(slots=True)
 class _Reader:
-    """One pass over a tree's native files within a number of bytes; lists what it did not read."""
+    """One pass over a tree's native files within a number of bytes.
+
+    Lists the native files that it did not read, and those that may be anything as they cannot be opened.
+    """
 
     tree: Tree
     left_bytes: int
     unread: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
 
     def natives(self) -> Iterator[tuple[str, str]]:
         """Yield (path, SHA-256) of each file that starts like an ELF file or an archive."""
         for name, entry in self.tree.files.items():
             if entry.size_bytes < len(AR_MAGIC):
                 continue
+            is_native = False
             try:
                 with open_inside(self.tree.root, name) as handle:
                     head = os.pread(handle, len(AR_MAGIC), 0)
                     if not (head.startswith(ELF_MAGIC) or head in {AR_MAGIC, THIN_MAGIC}):
                         continue
+                    is_native = True
                     size = os.fstat(handle).st_size
                     if size > min(self.left_bytes, _LARGEST):
                         self.unread.append(name)
@@ -293,4 +304,4 @@ class _Reader:
                     with os.fdopen(os.dup(handle), "rb") as stream:
                         yield name, hashlib.file_digest(stream, "sha256").hexdigest()
             except OSError:
-                self.unread.append(name)
+                (self.unread if is_native else self.unknown).append(name)

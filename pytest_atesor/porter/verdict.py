@@ -66,6 +66,10 @@ def _missing_proof(scan: "Scan") -> str:
         ),
         (scan.objects, f"the build made {scan.objects} object file(s) for riscv64 and linked none"),
         (scan.empty, f"the build made only archives or objects without code, e.g. {_first(scan.empty)}"),
+        (
+            scan.unreadable,
+            f"no native file; {len(scan.unreadable)} could not be read, e.g. {_first(scan.unreadable)}",
+        ),
     )
     nothing = "the commands passed and made nothing native (headers, scripts or data only?)"
     found = next((sentence for applies, sentence in said if applies), nothing)

@@ -3,6 +3,7 @@ import os
 import struct
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from pytest_atesor.core.outcome import Verdict
 from pytest_atesor.porter.archive import iter_members
 from pytest_atesor.porter.elf import ElfType, read_elf
 from pytest_atesor.porter.scan import Before, Scan, digest_natives, scan_tree
-from pytest_atesor.porter.tree import Limits, Tree, open_inside, read_tree
+from pytest_atesor.porter.tree import Entry, Limits, Tree, open_inside, read_tree
 from pytest_atesor.porter.verdict import decide_verdict
 
 _X86_64, _REL, _EXEC = 62, 1, 2
@@ -184,6 +185,26 @@ def test_a_native_file_that_is_too_large_to_read_is_named(tmp_path: Path) -> Non
     _make_huge(tmp_path / "build/p/lib.a", b"!<arch>\n")
     outcome = decide_verdict(scan_tree(read_tree(tmp_path), Before()))
     assert outcome.reason.startswith("the build made native files that cannot be read, e.g. build/p/lib.a")
+
+
+def _with_a_file_that_cannot_be_opened(tree: Tree) -> Tree:
+    return replace(tree, files={"build/p/key.pem": Entry(size_bytes=99), **tree.files})  # gone since the walk
+
+
+def test_a_file_that_cannot_be_opened_is_not_called_native(make_tree: MakeTree) -> None:
+    tree = _with_a_file_that_cannot_be_opened(make_tree({"build/p/x.txt": "text\n" * 9}))
+    scan = scan_tree(tree, Before())
+    assert (scan.broken, scan.unreadable) == ((), ("build/p/key.pem",))
+    assert decide_verdict(scan).reason == (
+        "no native file; 1 could not be read, e.g. build/p/key.pem;"
+        " no riscv64 executable, shared object or archive with code"
+    )
+    assert digest_natives(tree).gaps == 1
+
+
+def test_a_file_that_cannot_be_opened_hides_no_reason(make_tree: MakeTree, elf: Make) -> None:
+    tree = _with_a_file_that_cannot_be_opened(make_tree({"build/p/x.o": elf(kind=_REL)}))
+    assert decide_verdict(scan_tree(tree, Before())).reason.startswith("the build made 1 object file(s)")
 
 
 def test_what_lies_deeper_than_the_walk_goes_is_a_gap(tmp_path: Path, elf: Make) -> None:
