@@ -1,8 +1,8 @@
 """Makes sure that the sandbox image of a platform stands in an engine.
 
 One process builds, under a lock that the kernel holds; the others wait and say so. What was bootstrapped is
-kept as a compressed archive, so that a second engine only loads it. A build that fails leaves its log and
-nothing else.
+kept as a compressed archive, so that a second engine only loads it. A build that fails leaves its log, and
+where it was to replace older tools a mark that it is not tried again for a day.
 
 An image with native tools must prove them when it is made (:mod:`.canary`). The proof stands beside the
 archive; where the tools were refused, the plain image takes the image's place.
