@@ -17,6 +17,7 @@ __all__ = ["Entry", "Limits", "Tree", "open_inside", "read_tree"]
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _MOST_HOPS = 40  # as many as Linux follows
+_MOST_STEPS = 500  # components on the way, those of links included
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,25 +55,32 @@ class Tree:
         return any(name in self.files or (self.links and self.real(name) in self.files) for name in names)
 
     def real(self, name: str) -> str:
-        """Return the path that ``name`` leads to through the tree's links, "" for one outside or a loop."""
-        left, done, hops = name.split("/")[::-1], list[str](), 0
-        while left:
+        """Return the path that ``name`` leads to through the tree's links.
+
+        It is "" for one outside, a loop, and a way that is longer than any that people make.
+        """
+        left, path, hops = name.split("/")[::-1], "", 0
+        for _ in range(_MOST_STEPS):
+            if not left:
+                return path
             part = left.pop()
+            if part in {"", "."}:
+                continue
             if part == "..":
-                if not done:
+                if not path:
                     return ""
-                done.pop()
-            elif part not in {"", "."}:
-                done.append(part)
-                target = self.links.get("/".join(done))
-                if target is None:
-                    continue
-                hops += 1
-                if target.startswith("/") or hops > _MOST_HOPS:
-                    return ""
-                done.pop()
-                left.extend(reversed(target.split("/")))
-        return "/".join(done)
+                path = path.rpartition("/")[0]
+                continue
+            inner = f"{path}/{part}" if path else part
+            target = self.links.get(inner)
+            if target is None:
+                path = inner
+                continue
+            hops += 1
+            if target.startswith("/") or hops > _MOST_HOPS or len(left) > _MOST_STEPS:
+                return ""
+            left.extend(reversed(target.split("/")))
+        return "" if left else path
 
     def at(self, directory: str) -> "Tree":
         """Return the part of the tree below ``directory``; links that lead out of it lead nowhere there."""

@@ -410,6 +410,14 @@ def test_a_link_that_leads_to_no_file_of_the_tree_is_none(make_tree: MakeTree, l
     assert (tree.has("Makefile"), tree.text("Makefile")) == (False, "")
 
 
+def test_a_long_way_through_links_costs_next_to_nothing(make_tree: MakeTree) -> None:
+    links = {f"l{number}": f"l{number + 1}" + "/p" * 1900 for number in range(38)}
+    tree = replace(make_tree({"l38/x": ""}), links={**links, "Makefile": "l0"})
+    started = time.process_time()
+    assert not tree.has(*["Makefile"] * 100)
+    assert time.process_time() - started < 5
+
+
 def test_a_link_that_is_swapped_after_the_walk_is_not_followed(make_tree: MakeTree) -> None:
     root = make_tree({"real.mk": "all:\n"}).root
     (root / "Makefile").symlink_to("real.mk")
