@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from pytest_atesor.porter.builders.configure import is_autoconf
 from pytest_atesor.porter.builders.interface import Builder, BuildOptions, Candidate, Project, Step, Suite
-from pytest_atesor.porter.builders.shared import depth_penalty, make_suites, places, staged_install, words
+from pytest_atesor.porter.builders.shared import depth_penalty, make_suites, staged_install, words
+from pytest_atesor.porter.directories import list_places
 from pytest_atesor.porter.tree import Tree
 
 __all__ = ["AutotoolsBuilder", "AutotoolsProject"]
@@ -64,7 +65,7 @@ class AutotoolsBuilder(Builder):
 
     def find(self, tree: Tree) -> Iterable[Candidate]:
         """Yield a candidate for each place with a generated configure or with its sources."""
-        for place in places(tree):
+        for place in list_places(tree):
             prefix = f"{place}/" if place else ""
             generated = tree.has(f"{prefix}configure") and is_autoconf(tree.text(f"{prefix}configure"))
             source = next((one for one in _SOURCES if tree.has(prefix + one)), None)

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_atesor.porter.builders.interface import Builder, BuildOptions, Candidate, Project, Step, Suite
-from pytest_atesor.porter.builders.shared import depth_penalty, limit_download, places
+from pytest_atesor.porter.builders.shared import depth_penalty, limit_download
+from pytest_atesor.porter.directories import list_places
 from pytest_atesor.porter.inside import read_program
 from pytest_atesor.porter.needs import Need, NeedKind
 from pytest_atesor.porter.tree import Tree
@@ -125,7 +126,7 @@ class CargoBuilder(Builder):
 
     def find(self, tree: Tree) -> Iterable[Candidate]:
         """Yield a candidate for each Cargo.toml near the root that is a package or a workspace."""
-        for place in places(tree, ("rust", "cli", "crates")):
+        for place in list_places(tree, ("rust", "cli", "crates")):
             prefix = f"{place}/" if place else ""
             if not tree.has(f"{prefix}Cargo.toml"):
                 continue

@@ -14,7 +14,8 @@ from pytest_atesor.porter.builders.interface import (
     Step,
     Suite,
 )
-from pytest_atesor.porter.builders.shared import depth_penalty, places, staged_install, words
+from pytest_atesor.porter.builders.shared import depth_penalty, staged_install, words
+from pytest_atesor.porter.directories import list_places
 from pytest_atesor.porter.tree import Tree
 
 __all__ = ["OFFLINE", "PRESET", "CMakeBuilder", "CMakeProject"]
@@ -122,7 +123,7 @@ class CMakeBuilder(Builder):
 
     def find(self, tree: Tree) -> Iterable[Candidate]:
         """Yield a candidate for each place with a CMakeLists.txt; one without ``project`` ranks last."""
-        for place in places(tree, _EXTRA_PLACES):
+        for place in list_places(tree, _EXTRA_PLACES):
             prefix = f"{place}/" if place else ""
             name = f"{prefix}CMakeLists.txt"
             if not tree.has(name):

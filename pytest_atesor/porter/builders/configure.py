@@ -9,10 +9,10 @@ from pytest_atesor.porter.builders.shared import (
     depth_penalty,
     make_program,
     make_suites,
-    places,
     staged_install,
     words,
 )
+from pytest_atesor.porter.directories import list_places
 from pytest_atesor.porter.tree import Tree
 
 __all__ = ["ConfigureBuilder", "ConfigureProject", "is_autoconf"]
@@ -57,7 +57,7 @@ class ConfigureBuilder(Builder):
 
     def find(self, tree: Tree) -> Iterable[Candidate]:
         """Yield a candidate for each place with such a script."""
-        for place in places(tree):
+        for place in list_places(tree):
             prefix = f"{place}/" if place else ""
             for name in _NAMES:
                 if not tree.has(prefix + name):

@@ -19,8 +19,9 @@ from pytest_atesor.porter.builders.interface import (
     Step,
     Suite,
 )
-from pytest_atesor.porter.builders.shared import depth_penalty, limit_download, places, quote
+from pytest_atesor.porter.builders.shared import depth_penalty, limit_download, quote
 from pytest_atesor.porter.dependency_tables import GO_MODULES
+from pytest_atesor.porter.directories import list_places
 from pytest_atesor.porter.tree import Tree
 
 __all__ = ["ANY_LINKNAME", "GOPATH_MODE", "UPDATE_MODULES", "GoBuilder", "GoProject"]
@@ -205,7 +206,7 @@ class GoBuilder(Builder):
         if members and not tree.has("go.mod"):
             found = True
             yield _workspace(tree, members)
-        for place in places(tree, ("cmd", "go", "cli")):
+        for place in list_places(tree, ("cmd", "go", "cli")):
             prefix = f"{place}/" if place else ""
             if tree.has(f"{prefix}go.mod"):
                 found = True

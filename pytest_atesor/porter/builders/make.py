@@ -10,11 +10,10 @@ from pytest_atesor.porter.builders.shared import (
     depth_penalty,
     make_program,
     make_suites,
-    places,
     staged_install,
     words,
 )
-from pytest_atesor.porter.directories import is_usual
+from pytest_atesor.porter.directories import is_usual, list_places
 from pytest_atesor.porter.tree import Tree
 
 __all__ = ["MakeBuilder", "MakeProject"]
@@ -97,7 +96,7 @@ class MakeBuilder(Builder):
 
     def find(self, tree: Tree) -> Iterable[Candidate]:
         """Yield a candidate for each place with a Makefile that compiles something."""
-        for place in places(tree):
+        for place in list_places(tree):
             prefix = f"{place}/" if place else ""
             name = next((one for one in _NAMES if tree.has(prefix + one)), None)
             if name is None:

@@ -13,7 +13,8 @@ from pytest_atesor.porter.builders.interface import (
     Step,
     Suite,
 )
-from pytest_atesor.porter.builders.shared import depth_penalty, places, staged_install, words
+from pytest_atesor.porter.builders.shared import depth_penalty, staged_install, words
+from pytest_atesor.porter.directories import list_places
 from pytest_atesor.porter.tree import Tree
 
 __all__ = ["SUBPROJECTS", "MesonBuilder", "MesonProject"]
@@ -101,7 +102,7 @@ class MesonBuilder(Builder):
 
     def find(self, tree: Tree) -> Iterable[Candidate]:
         """Yield a candidate for each meson.build that declares a project."""
-        for place in places(tree, ("build/meson", "contrib/meson")):
+        for place in list_places(tree, ("build/meson", "contrib/meson")):
             prefix = f"{place}/" if place else ""
             name = f"{prefix}meson.build"
             if not tree.has(name) or not re.search(r"^[ \t]*project\s*\(", tree.text(name), re.MULTILINE):

@@ -4,8 +4,6 @@ import shlex
 from collections.abc import Iterable
 
 from pytest_atesor.porter.builders.interface import STAGE, BuildOptions, Step, Suite
-from pytest_atesor.porter.directories import list_places
-from pytest_atesor.porter.tree import Tree
 
 __all__ = [
     "BSD_MAKE",
@@ -13,7 +11,6 @@ __all__ = [
     "limit_download",
     "make_program",
     "make_suites",
-    "places",
     "quote",
     "staged_install",
     "words",
@@ -39,11 +36,6 @@ def quote(value: str) -> str:
 def depth_penalty(directory: str) -> int:
     """Return how much rank a candidate loses for not lying at the root."""
     return 0 if not directory else 30 + 4 * directory.count("/")
-
-
-def places(tree: Tree, extra: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return where build files are looked for, ``extra`` included: see :func:`.list_places`."""
-    return list_places(tree, extra)
 
 
 def staged_install(command: str) -> Step:
