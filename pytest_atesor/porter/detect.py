@@ -15,7 +15,7 @@ from pytest_atesor.core.text import count_of
 from pytest_atesor.porter.builders import BUILDERS
 from pytest_atesor.porter.builders.interface import Builder, Candidate
 from pytest_atesor.porter.builders.shared import depth_penalty
-from pytest_atesor.porter.directories import holds_helpers, is_usual, list_unlikely
+from pytest_atesor.porter.directories import holds_helpers, is_usual, list_places, list_unlikely
 from pytest_atesor.porter.foreign import find_foreign
 from pytest_atesor.porter.languages import count_source_bytes, is_minor
 from pytest_atesor.porter.tree import Tree
@@ -40,6 +40,7 @@ class _Place(IntEnum):
 _STRONG = {_Place.ROOT: 55, _Place.USUAL: 20}
 _MINOR_BELOW = 45
 _MOST_NAMED = 3
+_MOST_PARTS = 20
 
 
 class _Found(NamedTuple):
@@ -81,10 +82,10 @@ def explain_unknown(tree: Tree) -> str:
     """Return one line on why nothing can build ``tree``, with the build files that were passed over."""
     if not tree.files:
         return "the source tree is empty"
-    unlikely = _find_unlikely(tree, BUILDERS, {})
-    files = [
-        one.candidate.evidence for one in (*_find(tree, BUILDERS), *unlikely) if _has_build_file(tree, one)
-    ]
+    places = frozenset(list_places(tree))
+    aside = sorted(name for name in tree.directories if "/" not in name and name not in places)
+    found = (*_find(tree, BUILDERS), *_find_in(tree, aside[:_MOST_PARTS], BUILDERS))
+    files = [one.candidate.evidence for one in found if _has_build_file(tree, one)]
     passed = f"; passed over {', '.join(files[:_MOST_NAMED])}" if files else ""
     seen = find_foreign(tree).names
     if seen:
@@ -103,11 +104,17 @@ def _find(tree: Tree, builders: Iterable[Builder]) -> list[_Found]:
 def _find_unlikely(tree: Tree, builders: Iterable[Builder], sizes: Mapping[str, int]) -> list[_Found]:
     """Return what lies in directories that are left out, where the tree has no more of its own than these."""
     own = sum(sizes.values())
-    parts = {name: tree.at(name) for name in list_unlikely(tree)}
+    unlikely = list_unlikely(tree)[:_MOST_PARTS]
+    names = [one for one in unlikely if own <= sum(count_source_bytes(tree.at(one)).values())]
+    return _find_in(tree, names, builders)
+
+
+def _find_in(tree: Tree, names: Iterable[str], builders: Iterable[Builder]) -> list[_Found]:
+    """Return what lies in the directories ``names`` themselves, each looked at as a tree of its own."""
+    parts = {name: tree.at(name) for name in names}
     return [
         _Found(builder, _Place.GUESS, _moved(candidate, name))
         for name, part in parts.items()
-        if own <= sum(count_source_bytes(part).values())
         for builder in builders
         for candidate in builder.find(part)
         if not candidate.directory
