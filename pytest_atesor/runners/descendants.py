@@ -19,12 +19,21 @@ import psutil
 from pytest_atesor.core.text import sanitize_line
 from pytest_atesor.runners.birth_mark import BirthMark
 
-__all__ = ["Family", "adopting_orphans", "child_pids", "name_process", "signal_orphans"]
+__all__ = [
+    "Family",
+    "adopting_orphans",
+    "child_pids",
+    "name_process",
+    "reap_survivors",
+    "remember_survivors",
+    "signal_orphans",
+]
 
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _PR_GET_CHILD_SUBREAPER: Final = 37
 _LOOKS: Final = 100
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
+_SURVIVORS: Final[set[int]] = set()
 
 
 class _Adoption:
@@ -143,6 +152,20 @@ def signal_orphans(
                 groups.add(group)
                 os.killpg(group, signal_number)
     return frozenset(groups)
+
+
+def remember_survivors(pids: Iterable[int]) -> None:
+    """Keep children of ours that SIGKILL did not end in time for :func:`reap_survivors`."""
+    _SURVIVORS.update(pids)
+
+
+def reap_survivors() -> frozenset[int]:
+    """Reap the survivors that have ended since; return those that live.
+
+    A process of a sandbox that nobody reaps keeps the sandbox's PID 1, and with it the sandbox, from ending.
+    """
+    _SURVIVORS.difference_update([pid for pid in _SURVIVORS if _reap(pid)])
+    return frozenset(_SURVIVORS)
 
 
 def _get_subreaper() -> int:

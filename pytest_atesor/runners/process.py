@@ -29,6 +29,7 @@ from pytest_atesor.runners.descendants import (
     adopting_orphans,
     child_pids,
     name_process,
+    remember_survivors,
     signal_orphans,
 )
 from pytest_atesor.runners.guard import guarding
@@ -235,7 +236,8 @@ class _Attendance:
             self._wait(give_up)
         if self._ended is None:
             self._leaks[self.child] = f"{name_process(self.child)} survived SIGKILL"
-            self._process.returncode = -signal.SIGKILL  # nobody will wait for it: keep Popen from warning
+            self._process.returncode = -signal.SIGKILL  # Popen will not wait for it: keep it from warning
+            remember_survivors({self.child})
 
     def _attend_orphans(self) -> None:
         """Give the orphans their chance: a moment after a natural end, the rest of the grace after TERM."""
@@ -272,6 +274,7 @@ class _Attendance:
             if now >= give_up:
                 for pid in orphans & told:
                     self._leaks[pid] = f"{name_process(pid)} survived SIGKILL"
+                remember_survivors(orphans)
                 break
             told |= orphans
             self._watch_only(orphans)

@@ -23,6 +23,7 @@ from pytest_atesor.core.environment import judge_failure
 from pytest_atesor.core.outcome import Cause, Status
 from pytest_atesor.core.text import sanitize_line
 from pytest_atesor.errors import BadInputError, BundleError, SandboxError
+from pytest_atesor.runners.descendants import reap_survivors
 from pytest_atesor.runners.files import read_strangers_tail
 from pytest_atesor.runners.interface import AttemptContext, AttemptEnd
 from pytest_atesor.runners.port import DEFAULT_AGENT
@@ -225,6 +226,7 @@ class Worker:
             return self._fail(
                 Cause.ENVIRONMENT, f"no runner for cases of kind {case.kind!r}; known: {known}", started_s
             )
+        reap_survivors()  # of an earlier case; unreaped they keep the slot's old sandbox alive
         if not self.stop.level:
             self._bench_of(case).prepare()
         settings = self.plan.settings

@@ -7,14 +7,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
 from pytest_atesor.core.child_end import ChildEnd
-from pytest_atesor.runners.descendants import child_pids, signal_orphans
+from pytest_atesor.runners.descendants import child_pids, reap_survivors, remember_survivors, signal_orphans
 from pytest_atesor.runners.process import ChildSpec, run_child
 from pytest_atesor.runners.stop import KILL_NOW, TERMINATE, StopFlag
 from tests.unit.processes import LIMIT_S
@@ -438,3 +438,57 @@ def test_an_exception_from_a_signal_handler_leaves_nothing_behind(
 def test_two_hundred_runs_leave_no_descriptor_process_or_thread(run_script: RunScript) -> None:
     for number in range(200):
         assert run_script("exit 4" if number % 10 else "(setsid true &) ; exit 4").exit_code == 4
+
+
+def wait_for_zombie(pid: int) -> None:
+    give_up = time.monotonic() + LIMIT_S
+    while psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+        assert time.monotonic() < give_up
+        time.sleep(0.01)
+
+
+def test_a_survivor_is_reaped_once_it_has_ended() -> None:
+    child = subprocess.Popen(["/bin/sleep", "600"])
+    remember_survivors({child.pid})
+    assert reap_survivors() == {child.pid}
+    os.kill(child.pid, signal.SIGKILL)
+    wait_for_zombie(child.pid)
+    assert reap_survivors() == frozenset()
+    assert not psutil.pid_exists(child.pid)
+    child.returncode = -signal.SIGKILL  # Popen need not look for it
+
+
+FREEZER = Path("/sys/fs/cgroup/freezer")
+"""The first version's: what it has stopped, even SIGKILL ends only when it goes on."""
+
+
+@pytest.fixture
+def freezer() -> Iterator[Path]:
+    """A control group whose processes can be stopped."""
+    group = FREEZER / f"atesor-test-{os.getpid()}"
+    try:
+        group.mkdir()
+    except OSError as error:
+        pytest.skip(f"no freezer of the first version here: {error}")
+    yield group
+    group.joinpath("freezer.state").write_text("THAWED")
+    give_up = time.monotonic() + LIMIT_S
+    while group.joinpath("cgroup.procs").read_text() and time.monotonic() < give_up:
+        time.sleep(0.01)
+    group.rmdir()
+
+
+def test_what_outlives_its_kill_is_named_and_reaped_when_it_ends_at_last(
+    run_script: RunScript, freezer: Path
+) -> None:
+    end = run_script(
+        f"sleep 600 & echo $! >{freezer}/cgroup.procs; echo FROZEN >{freezer}/freezer.state; exit 0"
+    )
+    (leak,) = end.leaks
+    assert leak.endswith(" survived SIGKILL")
+    pid = int(freezer.joinpath("cgroup.procs").read_text())
+    assert reap_survivors() == {pid}
+    freezer.joinpath("freezer.state").write_text("THAWED")
+    wait_for_zombie(pid)
+    assert reap_survivors() == frozenset()
+    assert not psutil.pid_exists(pid)
