@@ -71,6 +71,13 @@ while read -r one; do
 done
 """
 
+# AM_GNU_GETTEXT_VERSION has autopoint bring the files of that version, aclocal the macros of the installed
+# one; with the other macro both are the installed version's (gettext manual, "Version Control Issues").
+_GETTEXT_VERSION = r"""
+find . -maxdepth 3 -type f \( -name configure.ac -o -name configure.in \) \
+  -exec sed -i 's/\bAM_GNU_GETTEXT_VERSION\b/AM_GNU_GETTEXT_REQUIRE_VERSION/' {} +
+"""
+
 _OLD_MACROS = r"""
 find . -maxdepth 3 -type f \( -name configure.ac -o -name configure.in \) | while read -r one; do
   sed -i -E -e 's/\bAM_CONFIG_HEADER\b/AC_CONFIG_HEADERS/; s/\bAM_PROG_CC_STDC\b/AC_PROG_CC/' \
@@ -97,6 +104,7 @@ _EDITS: Mapping[str, str] = {
     "automake-files": _AUTOMAKE_FILES,
     "cargo-lock": "find . -name Cargo.lock -exec rm -f {} +\n",
     "executable-bits": _EXECUTABLE_BITS,
+    "gettext-version": _GETTEXT_VERSION,
     "interpreters": _INTERPRETERS,
     "no-objects": "find . -type f \\( -name '*.o' -o -name '*.lo' \\) -exec rm -f {} +\n",
     "old-macros": _OLD_MACROS,

@@ -55,6 +55,17 @@ RULES: tuple[Rule, ...] = (
         builders=("autotools",),
     ),
     Rule(
+        name="gettext-version",
+        pattern=r"gettext infrastructure mismatch: using a Makefile\.in\.in from gettext version (?P<name>[\d.]+)",
+        fix=Change(change=Tweak(prepare=("gettext-version", "autoreconf"))),
+        sample=(
+            "*** error: gettext infrastructure mismatch: using a Makefile.in.in from gettext version 0.19 but the autoconf "
+            "macros are from gettext version 0.22\nmake[2]: *** [Makefile:255: check-macro-version] Error 1\n"
+        ),
+        expected="0.19",
+        builders=("autotools",),
+    ),
+    Rule(
         name="automake-files",
         pattern=(
             r"error: required file ['‘`]?(?:[\w.-]+/)*(?P<name>NEWS|README|AUTHORS|ChangeLog|config\.rpath)['’]? not found"

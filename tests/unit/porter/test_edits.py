@@ -60,3 +60,11 @@ def test_objects_that_came_with_the_tree_are_made_again(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     _edit(tmp_path, "no-objects")
     assert sorted(one.name for one in tmp_path.rglob("*") if one.is_file()) == ["no", "z.c"]
+
+
+def test_gettext_files_and_macros_come_from_one_version(tmp_path: Path) -> None:
+    (tmp_path / "configure.ac").write_text("AM_GNU_GETTEXT([external])\nAM_GNU_GETTEXT_VERSION([0.19])\n")
+    _edit(tmp_path, "gettext-version")
+    assert (tmp_path / "configure.ac").read_text() == (
+        "AM_GNU_GETTEXT([external])\nAM_GNU_GETTEXT_REQUIRE_VERSION([0.19])\n"
+    )
