@@ -234,22 +234,6 @@ RULES: tuple[Rule, ...] = (
         builders=("cmake",),
     ),
     Rule(
-        name="cmake-directory-left-out",
-        pattern=(
-            r"The source directory\s+(?:/workspace/build/[^\s/]+/)?(?P<name>(?!/(?!workspace/)|[^\n]*/_deps/)\S[^\n]*?)\s+does not contain a CMakeLists\.txt file"
-            r"|add_subdirectory\s+given\s+source\s+\"(?P<given>(?!/(?!workspace/)|[^\"\n]*/_deps/)[^\"\n]+)\"\s+which\s+is\s+not\s+an\s+existing\s+directory"
-        ),
-        fix=Stop(
-            cause=Cause.SOURCE,
-            reason="the source tree lacks {name}, which the build enters (a submodule, or left out of the archive)",
-        ),
-        sample=(
-            "CMake Error at CMakeLists.txt:43 (add_subdirectory):\n  The source directory\n\n"
-            "    /workspace/build/OpenixCard/lib/inicpp\n\n  does not contain a CMakeLists.txt file.\n"
-        ),
-        expected="lib/inicpp",
-    ),
-    Rule(
         name="subdirectory-left-out",
         pattern=(
             r"Makefile\.am:\d+: error: required directory (?:\./)?(?P<name>\S+) does not exist"
