@@ -218,7 +218,7 @@ def kill_tree(pid: int) -> None:
             one.suspend()
             wait_until(lambda process=one: stands_still(process))  # type: ignore[misc]  # bound now
             tree += one.children()
-    for one in tree:
+    for one in reversed(tree):  # a dead parent's group is orphaned, and the kernel wakes who stands still in it
         with contextlib.suppress(psutil.Error):
             one.kill()
     wait_until(lambda: all(map(has_ended, tree)))
