@@ -103,6 +103,8 @@ class ProcessBook:
 class StopSignals:
     """Handlers for INT, TERM and HUP; the former handlers come back on leaving. For the main thread.
 
+    An INT or HUP that this process was started to ignore (``nohup``, a script's ``&``) stays ignored.
+
     Until :meth:`watch` is called the first signal raises SetupInterrupted and a later one ends the process:
     none interrupts the clean-up. From then on the first one calls ``on_stop`` with its number, raises
     ``flag`` to TERMINATE and tells the workers; a later one raises it to KILL_NOW, tells the workers, and
@@ -124,7 +126,8 @@ class StopSignals:
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            self._previous = {number: signal.signal(number, self._handle) for number in STOP_SIGNALS}
+            heard = [number for number in STOP_SIGNALS if not _is_to_be_ignored(number)]
+            self._previous = {number: signal.signal(number, self._handle) for number in heard}
         return self
 
     def __exit__(
@@ -175,6 +178,11 @@ class StopSignals:
     def _end(self, number: int) -> None:
         self._workers.send(signal.SIGKILL)
         os._exit(128 + number)
+
+
+def _is_to_be_ignored(number: int) -> bool:
+    """Say whether whoever started us wants no end by this signal; by TERM a batch always ends in order."""
+    return number != signal.SIGTERM and signal.getsignal(number) == signal.SIG_IGN
 
 
 @contextlib.contextmanager

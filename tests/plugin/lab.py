@@ -142,11 +142,15 @@ class Lab:
         }
 
     def start(
-        self, *arguments: str, module: tuple[str, ...] = PYTEST, **environment: str
+        self, *arguments: str, module: tuple[str, ...] = PYTEST, ignored: str = "", **environment: str
     ) -> "subprocess.Popen[str]":
-        """Start pytest, or another module, in the rootdir, leader of its own process group."""
+        """Start pytest, or another module, in the rootdir, leader of its own process group.
+
+        ``ignored`` has the names of signals that it ignores from the start, as under nohup.
+        """
+        ignoring = ("sh", "-c", f'trap "" {ignored}; exec "$@"', "sh") if ignored else ()
         return subprocess.Popen(
-            [sys.executable, "-m", *module, *arguments],
+            [*ignoring, sys.executable, "-m", *module, *arguments],
             cwd=self.root,
             env=self.environment(**environment),
             stdin=subprocess.DEVNULL,
@@ -218,7 +222,7 @@ def kill_tree(pid: int) -> None:
             one.suspend()
             wait_until(lambda process=one: stands_still(process))  # type: ignore[misc]  # bound now
             tree += one.children()
-    for one in reversed(tree):  # a dead parent's group is orphaned, and the kernel wakes who stands still in it
+    for one in reversed(tree):  # leaves first: the kernel wakes who stands still in a dead parent's group
         with contextlib.suppress(psutil.Error):
             one.kill()
     wait_until(lambda: all(map(has_ended, tree)))

@@ -125,6 +125,20 @@ def test_a_signal_to_the_whole_group_counts_once(lab: Lab) -> None:
     lab.wait_until(lambda: agents_of(lab) == [])
 
 
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+def test_a_batch_under_nohup_outlives_the_hangup(lab: Lab, workers: str) -> None:
+    lab.write_list("sig", {"one": "after-hangup", "two": "pass"})
+    process = lab.start("--atesor-list", "sig", workers, "--junitxml=junit.xml", ignored="HUP INT")
+    lab.wait_for_events("start one")
+    process.send_signal(signal.SIGHUP)
+    process.send_signal(signal.SIGINT)
+    with (lab.root / "events").open("a") as events:
+        events.write("end hangup\n")
+    run = finish(process)
+    assert run.code == 0, run.out + run.err
+    check_books(lab, planned=2)
+
+
 def test_a_killed_controller_leaves_no_agent(lab: Lab) -> None:
     lab.write_list("sig", {"one": "hang", "two": "hang"})
     process = lab.start("--atesor-list", "sig", "-n2")

@@ -91,3 +91,27 @@ def test_the_former_handler_comes_back() -> None:
     with StopFlag() as flag, StopSignals(flag, ProcessBook()):
         assert signal.getsignal(signal.SIGTERM) != before
     assert signal.getsignal(signal.SIGTERM) == before
+
+
+_IGNORING = """
+import os, signal
+from pytest_atesor.control.signals import ProcessBook, SetupInterrupted, StopSignals
+from pytest_atesor.runners.stop import StopFlag
+
+for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+    signal.signal(number, signal.SIG_IGN)
+got = []
+with StopFlag() as flag, StopSignals(flag, ProcessBook()) as signals:
+    os.kill(os.getpid(), signal.SIGHUP)  # none of them raises SetupInterrupted
+    os.kill(os.getpid(), signal.SIGINT)
+    signals.watch(got.append)
+    os.kill(os.getpid(), signal.SIGHUP)
+    os.kill(os.getpid(), signal.SIGINT)
+    os.kill(os.getpid(), signal.SIGTERM)
+print(*got, *(signal.getsignal(number).name for number in (signal.SIGINT, signal.SIGHUP)))
+"""
+
+
+def test_what_was_ignored_at_the_start_stays_ignored_but_for_term() -> None:
+    ended = subprocess.run([sys.executable, "-c", _IGNORING], check=True, timeout=300, capture_output=True)
+    assert ended.stdout.split() == [b"15", b"SIG_IGN", b"SIG_IGN"]
