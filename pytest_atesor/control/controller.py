@@ -265,6 +265,8 @@ class Controller:
 
     def _take_failure(self, case: Case, report: pytest.TestReport, record: AttemptRecord | None) -> None:
         """Put our words into the report of a case that failed; that a hook failed after one is a defect."""
+        if isinstance(report.longrepr, CaseText):
+            return  # published here, in the place of a worker
         has_failed = record is not None and record.status not in {Status.PASS, Status.SKIPPED}
         if record is not None and has_failed and report.when == "call":
             text: Any = CaseText(record, str(report.longrepr))

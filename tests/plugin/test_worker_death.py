@@ -89,6 +89,27 @@ def test_one_death_costs_at_most_one_attempt(lab: Lab, moment: str) -> None:
     assert "died" in run.out
 
 
+@pytest.mark.parametrize(
+    ("verb", "moment", "reason"),
+    [
+        ("kill-worker", "", "worker gw0 died while the case ran"),
+        ("fail", "before its news is sent", "error: no rule to make target"),
+        ("unverified", "before its news is sent", "no riscv64 output was proven"),
+    ],
+    ids=["lost", "adopted FAIL", "adopted UNVERIFIED"],
+)
+def test_a_death_is_told_once_and_blames_no_hook(lab: Lab, verb: str, moment: str, reason: str) -> None:
+    (lab.root / "killer.py").write_text(KILLER + MOMENTS.get(moment, ""))
+    lab.write_list("death", {"b": verb, "c": "pass"})
+    run = lab.run("--atesor-list", "death", "-n1", "-pkiller", PYTHONPATH=str(lab.root))
+    assert run.code == 1, run.out + run.err
+    cases = {case["label"]: (case["status"], case["reason"]) for case in lab.results()["cases"]}
+    assert cases["c"] == ("PASS", "")
+    assert reason in cases["b"][1]
+    (line,) = [line for line in run.lines if line.startswith("atesor: error: ")]
+    assert line.startswith("atesor: error: worker gw0 died (")
+
+
 def test_a_worker_that_ends_badly_after_its_last_report_is_not_a_success(lab: Lab) -> None:
     (lab.root / "killer.py").write_text(
         KILLER + "def pytest_unconfigure(config):\n    if is_worker(config): os._exit(3)\n"
