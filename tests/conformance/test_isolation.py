@@ -1,5 +1,6 @@
 """What a stranger's build can see, reach and use up."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -62,6 +63,20 @@ def test_no_engine_socket_is_in_reach(shared: Sandbox, shell: Shell) -> None:
         shared, "find / -xdev -type s 2>/dev/null; find /run /var/run -name '*.sock' 2>/dev/null; true"
     )
     assert done.tail == b""
+
+
+def test_no_proxy_of_the_user_is_in_sight(
+    workbench: "Workbench", shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proxy = "http://me:secret@proxy.invalid:3128"
+    settings = {"proxies": {"default": dict.fromkeys(("httpProxy", "httpsProxy", "allProxy"), proxy)}}
+    (tmp_path / "config.json").write_text(json.dumps(settings))
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    for name in ("http_proxy", "https_proxy", "HTTPS_PROXY"):
+        monkeypatch.setenv(name, proxy)
+    sandbox = workbench.open("proxies")
+    done = shell(sandbox, "tr '\\0' '\\n' < /proc/1/environ; env", user="root")
+    assert (done.exit_code, "_proxy" in done.tail.decode().lower()) == (0, False)
 
 
 def test_no_host_process_is_in_sight(shared: Sandbox, shell: Shell, processes: Processes) -> None:

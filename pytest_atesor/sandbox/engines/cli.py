@@ -66,6 +66,11 @@ class CliEngine(ABC):
     def create_options(self) -> list[str]:
         """Return the options of ``run`` that only this engine needs on this machine."""
 
+    def client_environ(self, command: str) -> Mapping[str, str] | None:
+        """Return the whole environment of the client for that command, None for this process's own."""
+        del command
+        return None
+
     def refused_limits(self) -> Collection[str]:
         """Return the limits, named as in EngineInfo, with which this engine would create nothing here.
 
@@ -299,6 +304,7 @@ class CliEngine(ABC):
                 stdin=stdin,
                 capture_output=True,
                 cwd=NOWHERE,
+                env=self.client_environ(arguments[0]),
                 timeout=timeout_s,
                 check=False,
             )

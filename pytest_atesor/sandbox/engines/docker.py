@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from pytest_atesor.core.names import redact_text
 from pytest_atesor.errors import SandboxError, SetupError
@@ -18,6 +18,12 @@ from pytest_atesor.sandbox.interface import EngineInfo, ImageBuild
 __all__ = ["DockerEngine"]
 
 _PATIENCE_S = 20.0
+_PROXIES: Final = tuple(
+    cased
+    for name in ("http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy")
+    for cased in (name, name.upper())
+)
+"""What the client adds to a new container from its own settings: each name that the command does not have."""
 _FIX = "start the daemon (systemctl start docker, or dockerd) or choose --atesor-engine podman or host"
 
 
@@ -105,14 +111,24 @@ class DockerEngine(CliEngine):
         super().build_image(build)
 
     def create_options(self) -> list[str]:
-        """Name the architecture, without which docker warns, and let SELinux not hide the workspace."""
+        """Name the architecture, without which docker warns, keep proxies out and SELinux from the workspace.
+
+        A name without a value is a variable that the container does not have, unless the client has it.
+        """
         if self._findings is None:
             self.probe()
         return [
             "--platform",
             BINARY_PLATFORM,
+            *(word for name in _PROXIES for word in ("--env", name)),
             *(self._findings.options if self._findings is not None else ()),
         ]
+
+    def client_environ(self, command: str) -> Mapping[str, str] | None:
+        """Return the environment of ``run`` without proxies, whose values it would give to the container."""
+        if command != "run":
+            return None
+        return {name: value for name, value in os.environ.items() if name not in _PROXIES}
 
     def _untag_command(self, tag: str) -> list[str]:
         return ["image", "rm", "--no-prune", tag]

@@ -4,6 +4,7 @@ import json
 import os
 import platform
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,11 @@ from pytest_atesor.sandbox.select import select_engine
 
 INFO = {"ServerVersion": "20.10.24", "MemoryLimit": True, "PidsLimit": True, "CPUShares": True}
 NEVER = "exec sleep 600"
+PROXIES = {
+    cased
+    for name in ("http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy")
+    for cased in (name, name.upper())
+}
 
 Install = Callable[..., None]
 
@@ -150,7 +156,36 @@ def test_selinux_is_told_to_let_sandboxes_touch_their_workspaces(
     install: Install, security: list[str] | None, options: list[str]
 ) -> None:
     install(info=INFO | {"SecurityOptions": security})
-    assert DockerEngine().create_options() == ["--platform", "linux/riscv64", *options]
+    made = DockerEngine().create_options()
+    assert (
+        made[:2],
+        [word for word in made[2:] if word != "--env" and not word.lower().endswith("_proxy")],
+    ) == (
+        ["--platform", "linux/riscv64"],
+        options,
+    )
+
+
+def test_a_sandbox_is_made_without_the_proxies_of_the_client_and_of_its_settings(
+    install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in PROXIES:
+        monkeypatch.setenv(name, "http://me:secret@proxy.invalid:3128")
+    install(before_more=f'printf "%s\\n" "$@" > {tmp_path}/asked; env > {tmp_path}/environ')
+    assert DockerEngine().read_file("image", "/etc/atesor") == ""
+    words = (tmp_path / "asked").read_text().splitlines()
+    named = {value for word, value in pairwise(words) if word == "--env"}
+    assert (words[0], named) == ("run", PROXIES)
+    assert "secret" not in (tmp_path / "environ").read_text()
+
+
+def test_what_docker_fetches_itself_goes_through_the_proxy(
+    install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("https_proxy", "http://proxy.invalid:3128")
+    install(before_more=f"env > {tmp_path}/environ")
+    assert DockerEngine().is_offered("registry.invalid/image", timeout_s=600)
+    assert "https_proxy=http://proxy.invalid:3128" in (tmp_path / "environ").read_text().splitlines()
 
 
 def test_a_daemon_that_does_not_answer_is_an_error_with_its_fix(install: Install) -> None:
