@@ -8,6 +8,7 @@ ends, and Debian's podman comes without one.
 import csv
 import io
 import json
+import re
 import subprocess
 import tempfile
 from abc import ABC, abstractmethod
@@ -40,6 +41,7 @@ BINARY_PLATFORM = "linux/riscv64"
 UNLABELLED = ("--security-opt", "label=disable")
 """Where SELinux is on: a sandbox may else not touch its workspace, which has the label of a user's files."""
 
+_POINTER = re.compile(r"(?:See|Run) '\S.* --help'")  # what docker's run ends with when it fails
 _ABSENT = ("no such", "not known")
 _QUICK_S = 60.0
 _SLOW_S = 900.0
@@ -355,6 +357,7 @@ def bare_id(identifier: str) -> str:
 
 
 def last_line(text: str) -> str:
-    """Return the last line that says something, "no message" when none does."""
+    """Return the last line that tells something, "no message" when none does."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else "no message"
+    told = [line for line in lines if not _POINTER.match(line)]
+    return told[-1] if told else "no message"

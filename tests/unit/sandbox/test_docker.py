@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_atesor.errors import SetupError
+from pytest_atesor.errors import SandboxError, SetupError
 from pytest_atesor.sandbox.engines.docker import DockerEngine
 from pytest_atesor.sandbox.interface import EngineInfo
 from pytest_atesor.sandbox.select import select_engine
@@ -177,6 +177,21 @@ def test_a_sandbox_is_made_without_the_proxies_of_the_client_and_of_its_settings
     named = {value for word, value in pairwise(words) if word == "--env"}
     assert (words[0], named) == ("run", PROXIES)
     assert "secret" not in (tmp_path / "environ").read_text()
+
+
+@pytest.mark.parametrize(
+    "pointer",
+    [
+        pytest.param("See 'docker run --help'.", id="20.10"),
+        pytest.param("\nRun 'docker run --help' for more information", id="28"),
+    ],
+)
+def test_why_a_container_cannot_be_made_is_said(install: Install, tmp_path: Path, pointer: str) -> None:
+    (tmp_path / "said").write_text(f"docker: Error response from daemon: no space left.\n{pointer}\n")
+    install(before_more=f"cat {tmp_path}/said >&2; exit 125")
+    with pytest.raises(SandboxError) as caught:
+        DockerEngine().read_file("image", "/etc/atesor")
+    assert str(caught.value) == "docker run failed: docker: Error response from daemon: no space left."
 
 
 def test_what_docker_fetches_itself_goes_through_the_proxy(
