@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from pytest_atesor.core.text import count_of
 from pytest_atesor.porter.builders import BUILDERS
+from pytest_atesor.porter.builders.golang import has_programs
 from pytest_atesor.porter.builders.interface import Builder, Candidate
 from pytest_atesor.porter.builders.shared import depth_penalty
 from pytest_atesor.porter.directories import holds_helpers, is_usual, list_places, list_unlikely
@@ -53,10 +54,11 @@ def detect(tree: Tree, builders: Iterable[Builder] = BUILDERS) -> tuple[Candidat
     """Return the candidates for ``tree``, best first; empty when no builder knows it.
 
     A root's build file comes before those below it, the usual directories before any others, which count
-    only where nothing builds the root. A Go or Cargo file of a tree whose own sources are mostly C (bindings,
-    a helper) ranks behind the C build beside it. A tree that a foreign build system claims is not compiled
-    by guess: other directories count there only when they have a build file and nothing else is left.
-    Elsewhere what :func:`.list_unlikely` names is the last resort.
+    only where nothing builds the root, or as the module that has the programs of a Go library. A Go or Cargo
+    file of a tree whose own sources are mostly C (bindings, a helper) ranks behind the C build beside it. A
+    tree that a foreign build system claims is not compiled by guess: other directories count there only when
+    they have a build file and nothing else is left. Elsewhere what :func:`.list_unlikely` names is the last
+    resort.
     """
     sizes = count_source_bytes(tree)
     claimed = find_foreign(tree).claims
@@ -66,7 +68,7 @@ def detect(tree: Tree, builders: Iterable[Builder] = BUILDERS) -> tuple[Candidat
     kept = [
         one
         for one in found
-        if not (only_likely and one.place is _Place.GUESS)
+        if not (only_likely and one.place is _Place.GUESS and not _may_have_the_programs(one, tree, found))
         and _stands_for_the_project(one, tree, sizes, claimed=claimed)
     ]
     if not kept:
@@ -153,6 +155,15 @@ def _stands_for_the_project(one: _Found, tree: Tree, sizes: Mapping[str, int], *
     if claimed and not _has_go_programs(tree):
         return False
     return sizes.get(language, 0) > 0 and not is_minor(language, sizes)
+
+
+def _may_have_the_programs(one: _Found, tree: Tree, found: Iterable[_Found]) -> bool:
+    """Say whether a module with a program stands beside a root's, which may be a library."""
+    place = one.candidate.directory
+    is_beside = one.builder.language == "go" and any(
+        other.builder is one.builder and other.place is _Place.ROOT for other in found
+    )
+    return is_beside and not holds_helpers(place) and has_programs(tree, place)
 
 
 def _has_go_programs(tree: Tree) -> bool:

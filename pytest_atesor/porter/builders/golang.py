@@ -4,6 +4,7 @@ Where no module proxy can be reached, the same tree builds in GOPATH mode agains
 sources (``/usr/share/gocode``), as the distribution's own builds do.
 """
 
+import itertools
 import posixpath
 import re
 from collections.abc import Iterable
@@ -24,7 +25,7 @@ from pytest_atesor.porter.dependency_tables import GO_MODULES
 from pytest_atesor.porter.directories import list_places
 from pytest_atesor.porter.tree import Tree
 
-__all__ = ["ANY_LINKNAME", "GOPATH_MODE", "UPDATE_MODULES", "GoBuilder", "GoProject"]
+__all__ = ["ANY_LINKNAME", "GOPATH_MODE", "UPDATE_MODULES", "GoBuilder", "GoProject", "has_programs"]
 
 GOPATH_MODE = "go-gopath"
 """The ``prepare`` word that switches to the distribution's packaged sources."""
@@ -39,9 +40,14 @@ _NAMELESS = "local/package"
 _DOWNLOAD_SECONDS = 600
 _TIDY_SECONDS = 300
 _SIDE = (
-    r"(^|/)(_?examples?|samples?|testdata|tests?|testing|e2e|hack|scripts?|tools|benchmarks?|internal|docs?|gen)"
+    r"(^|/)(_?examples?|samples?|testdata|tests?|testing|e2e|hack|scripts?|tools|benchmarks?|contrib|internal"
+    r"|docs?|gen)"
     r"(/|$)"
 )
+
+_MAIN = re.compile(r"^package[ \t]+main\b", re.MULTILINE)
+_MOST_FILES = 500
+_REQUIRES = re.compile(r"^[ \t]*require\b", re.MULTILINE)
 
 # Main packages that are products: those outside examples, tests and tools, or all when there are only such.
 _FIND_MAINS = r"""
@@ -95,7 +101,8 @@ class GoProject(Project):
     """The module's path ("" without a go.mod), and whether it has vendor/ and asks for other modules.
 
     ``members`` are the directories of its workspace's modules, () where there is no workspace.
-    ``paths`` are their import paths. ``is_workspace`` says that all of them are built, not one alone.
+    ``paths`` are their import paths. ``is_workspace`` says that they are built together, not one alone:
+    all of them, or, where the root is one of them, those beside it that are more than tests and tools.
     """
 
     module: str = ""
@@ -143,10 +150,15 @@ class GoProject(Project):
         return self._packages(options) + self._mode(options)
 
     def _packages(self, options: BuildOptions) -> str:
-        """Return the line that names what to build: a workspace has no package of its own."""
+        """Return the line that names what to build: ``./...`` ends where another module begins."""
         if not self.is_workspace:
             return "packages=./...\n"
-        places = self.paths if self._is_gopath(options) else [f"./{one}" for one in self.members]
+        is_gopath, has_root = self._is_gopath(options), "." in self.members
+        places = [
+            path if is_gopath else one if one == "." else f"./{one}"
+            for path, one in zip(self.paths, self.members, strict=True)
+            if not (has_root and re.search(_SIDE, one))
+        ]
         return f"packages={quote(' '.join(f'{one}/...' for one in places))}\n"
 
     def _mode(self, options: BuildOptions) -> str:
@@ -178,7 +190,8 @@ class GoProject(Project):
     def _gopath_steps(self, options: BuildOptions) -> tuple[Step, ...]:
         enter = self._enter(options)
         sources = {} if self.is_workspace else {self._place(options): "."}
-        for path, member in zip(self.paths, self.members, strict=True):
+        pairs = zip(self.paths, self.members, strict=True)
+        for path, member in sorted(pairs, key=lambda pair: pair[1] != "."):
             sources.setdefault(path, member)
         above_first = sorted(sources.items())
         copy = _COPY + "".join(
@@ -206,7 +219,7 @@ class GoBuilder(Builder):
         if members and not tree.has("go.mod"):
             found = True
             yield _workspace(tree, members)
-        for place in list_places(tree, ("cmd", "go", "cli")):
+        for place in _places(tree):
             prefix = f"{place}/" if place else ""
             if tree.has(f"{prefix}go.mod"):
                 found = True
@@ -224,6 +237,7 @@ class GoBuilder(Builder):
         text = tree.text(f"{prefix}go.mod")
         vendored = tree.has(f"{prefix}vendor/modules.txt")
         around = members if (place or ".") in members else ()
+        built = [text, *(_manifest(tree, one) for one in around)]
         return Candidate(
             builder=self.name,
             directory=place,
@@ -233,10 +247,31 @@ class GoBuilder(Builder):
                 module=_module_path(text),
                 members=tuple(posixpath.relpath(one, place or ".") for one in around),
                 paths=_member_paths(tree, around, own=place or "."),
+                is_workspace=bool(around) and not place,
                 is_vendored=vendored,
-                requires=bool(re.search(r"^\s*require\b", text, re.MULTILINE)),
+                requires=any(map(_REQUIRES.search, built)),
             ),
         )
+
+
+def has_programs(tree: Tree, directory: str) -> bool:
+    """Say whether a main package lies in ``directory`` that is more than an example, a test or a tool."""
+    prefix = f"{directory}/"
+    names = (
+        name
+        for name in sorted(tree.files)
+        if name.startswith(prefix)
+        and name.endswith(".go")
+        and not name.endswith("_test.go")
+        and not re.search(_SIDE, name)
+    )
+    return any(_MAIN.search(tree.text(name)) for name in itertools.islice(names, _MOST_FILES))
+
+
+def _places(tree: Tree) -> tuple[str, ...]:
+    """Return where modules are looked for: each program below ``cmd/`` may be one of its own."""
+    programs = sorted(one for one in tree.directories if re.fullmatch(r"cmd/[^/]+", one))
+    return tuple(dict.fromkeys((*list_places(tree, ("cmd", "go", "cli")), *programs)))
 
 
 def _workspace_members(tree: Tree) -> tuple[str, ...]:
@@ -244,7 +279,7 @@ def _workspace_members(tree: Tree) -> tuple[str, ...]:
     text = re.sub(r"//[^\n]*", "", tree.text("go.work"))
     used = " ".join(
         one
-        for found in re.finditer(r"^\s*use\s*(?:\(([^)]*)\)|(\S+))", text, re.MULTILINE)
+        for found in re.finditer(r"^[ \t]*use[ \t]*(?:\(([^)]*)\)|(\S+))", text, re.MULTILINE)
         for one in found.groups()
         if one
     )
@@ -252,8 +287,12 @@ def _workspace_members(tree: Tree) -> tuple[str, ...]:
     return tuple(
         one
         for one in plain
-        if re.fullmatch(r"[\w./+-]+", one) and tree.has("go.mod" if one == "." else f"{one}/go.mod")
+        if re.fullmatch(r"[\w./+-]+", one) and tree.has(posixpath.normpath(f"{one}/go.mod"))
     )
+
+
+def _manifest(tree: Tree, member: str) -> str:
+    return tree.text(posixpath.normpath(f"{member}/go.mod"))
 
 
 def _member_paths(tree: Tree, members: tuple[str, ...], own: str = "") -> tuple[str, ...]:
@@ -263,14 +302,14 @@ def _member_paths(tree: Tree, members: tuple[str, ...], own: str = "") -> tuple[
     """
     paths: dict[str, str] = {}
     for one in sorted(members, key=lambda member: member != own):
-        full = _module_path(tree.text(posixpath.normpath(f"{one}/go.mod"))) or _NAMELESS
+        full = _module_path(_manifest(tree, one)) or _NAMELESS
         short = _without_version(full)
         paths[one] = full if short in paths.values() else short
     return tuple(paths[one] for one in members)
 
 
 def _module_path(text: str) -> str:
-    module = re.search(r"^\s*module\s+\"?([^\s\"]+)", text, re.MULTILINE)
+    module = re.search(r"^[ \t]*module[ \t]+\"?([^\s\"]+)", text, re.MULTILINE)
     path = module.group(1) if module else ""
     return "" if ".." in path.split("/") else path
 
@@ -280,7 +319,7 @@ def _without_version(path: str) -> str:
 
 
 def _workspace(tree: Tree, members: tuple[str, ...]) -> Candidate:
-    manifests = [tree.text(f"{one}/go.mod") for one in members]
+    manifests = [_manifest(tree, one) for one in members]
     return Candidate(
         builder="go",
         directory="",
@@ -292,7 +331,7 @@ def _workspace(tree: Tree, members: tuple[str, ...]) -> Candidate:
             paths=_member_paths(tree, members),
             is_workspace=True,
             is_vendored=tree.has("vendor/modules.txt"),
-            requires=any(re.search(r"^\s*require\b", text, re.MULTILINE) for text in manifests),
+            requires=any(map(_REQUIRES.search, manifests)),
         ),
     )
 

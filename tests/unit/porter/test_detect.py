@@ -200,6 +200,45 @@ def test_a_helper_does_not_stand_in_for_a_root_that_makes_nothing_native(
     assert {one.directory for one in detect(tree)} == {""}
 
 
+_GOPLS = {"gopls/go.mod": "module x/gopls\n", "gopls/main.go": "// x\n\npackage main\n"}
+
+
+def test_the_modules_that_have_a_go_librarys_programs_are_tried_after_it(make_tree: MakeTree) -> None:
+    tree = make_tree({
+        "go.mod": "module x\n",
+        "x.go": "package x\n",
+        "Makefile": "lint:\n\tlinter .\n",
+        "cmd/tool/go.mod": "module x/cmd/tool\n",
+        "cmd/tool/main.go": "package main\n",
+        **_GOPLS,
+    })
+    assert [one.directory for one in detect(tree) if one.builder == "go"] == ["", "cmd/tool", "gopls"]
+    assert detect(tree)[-1].builder == "make"
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        pytest.param({"otel/go.mod": "module x/otel\n", "otel/x.go": "package otel\n"}, id="library"),
+        pytest.param({"tools/go.mod": "module x/tools\n", "tools/x.go": "package main\n"}, id="helpers"),
+        pytest.param({"gen/go.mod": "module x/gen\n", "gen/x.go": "package main\n"}, id="generator"),
+        pytest.param({"otel/go.mod": "module x/o\n", "otel/x_test.go": "package main\n"}, id="tests"),
+        pytest.param({"otel/go.mod": "module x/o\n", "otel/examples/x.go": "package main\n"}, id="examples"),
+        pytest.param({"otel/Makefile": _BUILDS, "otel/x.go": "package main\n"}, id="another-build-system"),
+    ],
+)
+def test_a_module_without_programs_is_not_tried_beside_a_go_root(
+    make_tree: MakeTree, module: Mapping[str, str]
+) -> None:
+    tree = make_tree({"go.mod": "module x\n", "x.go": "package x\n", **module})
+    assert [one.directory for one in detect(tree)] == [""]
+
+
+def test_a_go_module_beside_a_root_of_another_build_system_is_no_part_of_it(make_tree: MakeTree) -> None:
+    tree = make_tree({"CMakeLists.txt": "project(x)\n", "x.c": _MUCH_C, **_GOPLS})
+    assert "go" not in [one.builder for one in detect(tree)]
+
+
 def test_a_directory_is_tried_after_a_makefile_that_builds_nothing(make_tree: MakeTree) -> None:
     tree = make_tree({"Makefile": "lint:\n\tlinter .\n", "program/Makefile": _BUILDS})
     assert [one.directory for one in detect(tree)] == ["", "program"]

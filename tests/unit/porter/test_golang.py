@@ -3,6 +3,7 @@
 import itertools
 import os
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -168,9 +169,7 @@ def test_a_second_version_of_a_module_never_takes_the_place_of_the_first(
     ("files", "members", "is_whole"),
     [
         pytest.param({"go.work": "use ./a"}, ("a",), True, id="workspace"),
-        pytest.param(
-            {"go.work": "use (\n\t.\n\t./a/\n)", "go.mod": "module r"}, (".", "a"), False, id="root"
-        ),
+        pytest.param({"go.work": "use (\n\t.\n\t./a/\n)", "go.mod": "module r"}, (".", "a"), True, id="root"),
         pytest.param({"go.work": "use ./a", "go.mod": "module r"}, (), False, id="root-that-is-no-member"),
         pytest.param({"go.mod": "module r"}, (), False, id="no-workspace"),
     ],
@@ -182,6 +181,74 @@ def test_a_module_knows_its_workspace(
     assert isinstance(best.project, GoProject)
     assert (best.directory, best.project.members, best.project.is_workspace) == ("", members, is_whole)
     assert best.project.paths == tuple({".": "r", "a": "a"}[one] for one in members)
+
+
+_ETCD = {
+    "go.work": "go 1.26\n\nuse (\n\t.\n\t./api\n\t./server\n\t./tests\n\t./tools/mod\n\t./ctl/v2\n)\n",
+    "go.mod": "module a.org/x/v3\n",
+    "x.go": "package x\n",
+    "contrib/demo/main.go": "package main\n",
+    "api/go.mod": "module a.org/x/api/v3\n",
+    "server/go.mod": "module a.org/x/server/v3\n\nrequire a.org/y v1.0.0\n",
+    "tests/go.mod": "module a.org/x/tests/v3\n",
+    "tools/mod/go.mod": "module a.org/x/tools/v3\n",
+    "ctl/v2/go.mod": "module a.org/ctl/v2\n",
+}
+
+
+def _packages(script: str) -> str:
+    (line,) = (one for one in script.splitlines() if one.startswith("packages="))
+    return line.removeprefix("packages=").strip("'")
+
+
+def test_a_workspace_with_a_root_builds_and_tests_its_other_modules_too(
+    make_tree: Callable[..., Tree],
+) -> None:
+    (best, *_) = GoBuilder().find(make_tree(_ETCD))
+    plain, packaged = BuildOptions(jobs=1), _after(("go-distribution-packages",))
+    download, build = best.project.plan(plain)
+    (suite,) = best.project.plan_suites(plain)
+    assert (download.network, build.network) == (True, False)
+    assert _packages(build.script) == "./... ./api/... ./server/... ./ctl/v2/..."
+    assert _packages(suite.script) == "./... ./api/... ./server/... ./ctl/v2/..."
+    assert _packages(best.project.plan(packaged)[-1].script) == (
+        "a.org/x/... a.org/x/api/... a.org/x/server/... a.org/ctl/..."
+    )
+
+
+def test_programs_that_others_contribute_are_no_products_beside_the_own(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "tree").mkdir()
+    go = tmp_path / "bin" / "go"
+    go.write_text(
+        '#!/bin/sh\ncase $1 in\n  list) printf "a.org/x/contrib/demo\\na.org/x/server/v3\\n";;\n'
+        '  build) echo "$4" >> "$HOME/seen";;\nesac\n'
+    )
+    go.chmod(0o755)
+    script = GoProject(module="a.org/x").plan(BuildOptions(jobs=1))[-1].script
+    environment = {"HOME": str(tmp_path), "PATH": f"{go.parent}:{os.environ['PATH']}"}
+    subprocess.run(["/bin/sh", "-eu", "-c", script], cwd=tmp_path / "tree", env=environment, check=True)
+    assert (tmp_path / "seen").read_text() == "a.org/x/server/v3\n"
+
+
+def test_a_program_below_cmd_may_be_a_module_of_its_own(make_tree: Callable[..., Tree]) -> None:
+    files = {
+        "go.mod": "module a.org/x\n",
+        "cmd/b/go.mod": "module a.org/x/b\n",
+        "cmd/a/b/go.mod": "module c\n",
+    }
+    found = GoBuilder().find(make_tree(files))
+    assert [(one.directory, one.evidence) for one in found] == [("", "go.mod"), ("cmd/b", "cmd/b/go.mod")]
+
+
+@pytest.mark.parametrize(
+    "text", ["\n" * 500_000, " " * 500_000, "use\n" * 100_000, "use (" * 100_000, "module " * 70_000]
+)
+def test_a_hostile_manifest_costs_next_to_nothing(make_tree: Callable[..., Tree], text: str) -> None:
+    tree = make_tree({"go.mod": text, "go.work": text})
+    started = time.process_time()
+    assert [one.directory for one in GoBuilder().find(tree)] == [""]
+    assert time.process_time() - started < 5
 
 
 @pytest.mark.parametrize(
