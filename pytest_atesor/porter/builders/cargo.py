@@ -1,12 +1,16 @@
 """Cargo: packages and workspaces; vendored, from a registry, or with the distribution's packaged crates."""
 
-from collections.abc import Iterable, Mapping
+import itertools
+import posixpath
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any
 
 from pytest_atesor.porter.builders.interface import Builder, BuildOptions, Candidate, Project, Step, Suite
-from pytest_atesor.porter.builders.shared import depth_penalty, limit_download
-from pytest_atesor.porter.directories import list_places
+from pytest_atesor.porter.builders.shared import depth_penalty, limit_download, quote
+from pytest_atesor.porter.directories import holds_helpers, holds_others_code, list_places
 from pytest_atesor.porter.inside import read_program
 from pytest_atesor.porter.needs import Need, NeedKind
 from pytest_atesor.porter.tree import Tree
@@ -31,6 +35,12 @@ export CARGO_BUILD_TARGET="${own:-$(rustc -vV | sed -n 's/^host: //p')}"
 
 _BUILT = ("dependencies", "build-dependencies")
 _TESTED = ("dev-dependencies", "dev_dependencies")
+_BINARY = re.compile(r"src/(main\.rs|bin/[^/]+\.rs|bin/[^/]+/main\.rs)")
+_TASK = re.compile(
+    r"(.*[-_])?(x?tasks?|bench(es|mark|marks)?|tests?|testing|testsuite|fuzz(er|ing)?|examples?|demos?|codegen"
+    r"|generators?|internal)([-_].*)?"
+)
+_MOST_MEMBERS = 200
 _NO_LOCKS = "find . -name Cargo.lock -not -path './vendor/*' -exec rm -f {} +\n"
 
 
@@ -62,12 +72,17 @@ _SAY_WHAT_IS_LEFT_OUT = """{
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CargoProject(Project):
-    """What manifests ask of a registry: ``crates`` and, for tests, ``tested``; ``fetches`` counts all."""
+    """What manifests ask of a registry: ``crates`` and, for tests, ``tested``; ``fetches`` counts all.
+
+    ``programs`` are the directories of the members that have the programs of a library: Cargo by itself
+    builds the package of the root alone.
+    """
 
     is_vendored: bool = False
     crates: tuple[str, ...] = ()
     tested: tuple[str, ...] = ()
     fetches: bool = False
+    programs: tuple[str, ...] = ()
 
     @property
     def declared(self) -> tuple[Need, ...]:
@@ -77,10 +92,12 @@ class CargoProject(Project):
     def plan(self, options: BuildOptions) -> tuple[Step, ...]:
         """Fetch the crates where there are any to fetch, then build without the network."""
         any_version = " --ignore-rust-version" if IGNORE_RUST_VERSION in options.tweak.prepare else ""
-        build = f"{_own_target(options)}cargo build --release --offline{any_version} -j {options.jobs}"
+        commands = self._for_each(f"cargo build --release --offline{any_version} -j {options.jobs}")
+        build = f"{_own_target(options)}{' && '.join(commands)}"
         if DISTRIBUTION_CRATES in options.tweak.prepare:
             widen = " --widen" if "cargo-widen" in options.tweak.prepare else ""
-            edit = f"{_NO_LOCKS}{_edit_manifests(widen)}"
+            built = "".join(f" {quote(f'--program={one}')}" for one in self.programs)
+            edit = f"{_NO_LOCKS}{_edit_manifests(widen + built)}"
             return (Step(name="manifests", script=edit), Step(name="build", script=build))
         if self.is_vendored or not self.fetches:
             return (Step(name="build", script=build),)
@@ -99,17 +116,32 @@ class CargoProject(Project):
         """Return ``cargo test`` of everything but documentation, in the profile of the build."""
         any_version = " --ignore-rust-version" if IGNORE_RUST_VERSION in options.tweak.prepare else ""
         test = f"cargo test --release --offline{any_version} --tests --no-fail-fast -j {options.jobs}"
-        script = f"{_own_target(options)}{test}"
-        prepare = f"{script} --no-run"
+        own = _own_target(options)
+        prepare = f"{own}{' && '.join(self._for_each(f'{test} --no-run'))}"
+        script = f"{own}{_run_all(self._for_each(test))}"
         if DISTRIBUTION_CRATES in options.tweak.prepare:
             prepare = f"{_bring_tests_back()}{prepare} || {_SAY_WHAT_IS_LEFT_OUT}"
         return (Suite(framework="cargo", command="cargo test --tests", prepare=prepare, script=script),)
+
+    def _for_each(self, command: str) -> tuple[str, ...]:
+        """Return the command for the package of this place and for each of the programs."""
+        return (
+            command,
+            *(f"{command} --manifest-path {quote(f'{one}/Cargo.toml')}" for one in self.programs),
+        )
 
     def test_needs(self, options: BuildOptions) -> tuple[Need, ...]:
         """Return the tests' crates where they are the distribution's; else the download brings them along."""
         if DISTRIBUTION_CRATES not in options.tweak.prepare:
             return ()
         return tuple(Need(kind=NeedKind.CRATE, name=one) for one in self.tested)
+
+
+def _run_all(commands: tuple[str, ...]) -> str:
+    """Return the script that runs them all and fails where one has failed."""
+    if len(commands) == 1:
+        return commands[0]
+    return "code=0\n" + "".join(f"{one} || code=$?\n" for one in commands) + "exit $code"
 
 
 def _own_target(options: BuildOptions) -> str:
@@ -143,19 +175,85 @@ class CargoBuilder(Builder):
                     crates=_crate_packages(manifests),
                     tested=_crate_packages(manifests, _TESTED),
                     fetches=bool(_crate_packages(manifests, (*_BUILT, *_TESTED))),
+                    programs=tuple(_list_programs(tree.at(place) if place else tree)),
                 ),
             )
 
 
 def _manifests(tree: Tree, prefix: str) -> Iterable[Mapping[str, Any]]:
-    import tomllib  # noqa: PLC0415 - only for Rust, and the agent's start pays for every import
-
     for name in sorted(tree.files):
         if name.startswith(prefix) and name.endswith("Cargo.toml") and "/vendor/" not in f"/{name}":
-            try:
-                yield tomllib.loads(tree.text(name))
-            except (tomllib.TOMLDecodeError, RecursionError):
-                continue
+            yield _read_manifest(tree, name)
+
+
+def _read_manifest(tree: Tree, name: str) -> Mapping[str, Any]:
+    """Return a manifest's tables, none where it cannot be read: Cargo itself complains of it."""
+    import tomllib  # noqa: PLC0415 - only for Rust, and the agent's start pays for every import
+
+    try:
+        return tomllib.loads(tree.text(name))
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return {}
+
+
+def _list_programs(tree: Tree) -> Iterator[str]:
+    """Yield the members that have the programs of a root which is a library and names no default members.
+
+    Left out is what serves the work on it by its name or place, or is not published although the root is.
+    """
+    root = _read_manifest(tree, "Cargo.toml")
+    workspace = _table(root.get("workspace"))
+    is_alone = "package" in root and "workspace" in root and "default-members" not in workspace
+    if not is_alone or _has_binaries(tree, root, ""):
+        return
+    for place in itertools.islice(_list_members(tree, workspace), _MOST_MEMBERS):
+        manifest = _read_manifest(tree, f"{place}/Cargo.toml")
+        is_aside = (
+            holds_helpers(place)
+            or holds_others_code(f"{place}/")
+            or _TASK.fullmatch(place.rpartition("/")[2].lower())
+        )
+        is_tool = _is_published(root) and not _is_published(manifest)
+        if not (is_aside or is_tool) and _has_binaries(tree, manifest, f"{place}/"):
+            yield place
+
+
+def _list_members(tree: Tree, workspace: Mapping[str, Any]) -> Iterator[str]:
+    wanted, unwanted = (
+        [posixpath.normpath(one) for one in _list(workspace.get(key)) if isinstance(one, str)]
+        for key in ("members", "exclude")
+    )
+    packages = sorted(one.removesuffix("/Cargo.toml") for one in tree.files if one.endswith("/Cargo.toml"))
+    for place in packages:
+        if place not in unwanted and any(_fits(place, glob) for glob in wanted[:_MOST_MEMBERS]):
+            yield place
+
+
+def _fits(place: str, glob: str) -> bool:
+    parts, globs = place.split("/"), glob.split("/")
+    return len(parts) == len(globs) and all(map(fnmatchcase, parts, globs))
+
+
+def _has_binaries(tree: Tree, manifest: Mapping[str, Any], prefix: str) -> bool:
+    package = _table(manifest.get("package"))
+    if manifest.get("bin"):
+        return True
+    return package.get("autobins") is not False and any(
+        name.startswith(f"{prefix}src/") and _BINARY.fullmatch(name.removeprefix(prefix))
+        for name in tree.files
+    )
+
+
+def _is_published(manifest: Mapping[str, Any]) -> bool:
+    return _table(manifest.get("package")).get("publish") not in (False, [])
+
+
+def _table(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _crate_packages(manifests: Iterable[Mapping[str, Any]], kinds: Iterable[str] = _BUILT) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ The distribution has one version of most crates, none for other systems, and not
 builds change manifests in the same way: tests' dependencies and other systems' go, optional crates that are
 not there go with the features that name them, and with ``--widen`` any version will do. What the build does
 not build (members of the workspace that nothing else needs) still takes part in Cargo's choice of versions:
-there any crate that is not there goes.
+there any crate that is not there goes. ``--program=DIRECTORY`` names a member that is built beside the root.
 
 After that build, ``--tests`` brings those of the tests' dependencies back that are there by then: with
 ``--widen`` in any version, with ``--none`` none of them. The build's own stay as they were. The names of
@@ -28,6 +28,7 @@ REGISTRY = "/usr/share/cargo/registry"
 KEPT = ".cargo/atesor-manifests.json"
 LEFT_OUT = ".cargo/atesor-left-out"
 
+_PROGRAM = "--program="
 _SOURCE = f"""
 [source.crates-io]
 replace-with = "distribution"
@@ -44,8 +45,8 @@ _ELSEWHERE = re.compile(
 Manifest = Mapping[str, Any]
 
 
-def find_spare(manifests: Mapping[str, Manifest]) -> frozenset[str]:
-    """Return the directories of the packages that a build of the root does not build.
+def find_spare(manifests: Mapping[str, Manifest], programs: Iterable[str] = ()) -> frozenset[str]:
+    """Return the directories of the packages that a build of the root and of ``programs`` does not build.
 
     ``manifests`` are by directory below the root, which is ".". A workspace without a package at its root and
     without default members builds them all. See "The default-members field" in The Cargo Book.
@@ -56,7 +57,7 @@ def find_spare(manifests: Mapping[str, Manifest]) -> frozenset[str]:
         globs = [os.path.normpath(str(one)) for one in wanted]
         roots = [place for place in manifests if any(fnmatch.fnmatchcase(place, glob) for glob in globs)]
     elif "package" in root:
-        roots = ["."]
+        roots = [".", *programs]
     else:
         return frozenset()
     waiting = [*((place, False) for place in roots), *((place, True) for place in _patches(root))]
@@ -283,7 +284,7 @@ def _list_crates() -> set[str]:
 
 def _change(manifests: Mapping[str, Manifest], kept: Mapping[str, Any], tests: Offer | None) -> set[str]:
     """Write each manifest that has to be changed; return which crates of tests were left out."""
-    spare = find_spare(manifests)
+    spare = find_spare(manifests, kept["programs"])
     left_out: set[str] = set()
     for place, manifest in manifests.items():
         shared = find_shared(place, manifests)
@@ -341,6 +342,7 @@ def main() -> None:
     kept = {
         "available": sorted(available | _patched(manifests)),
         "widen": "--widen" in words,
+        "programs": [one.removeprefix(_PROGRAM) for one in sys.argv[1:] if one.startswith(_PROGRAM)],
         "manifests": {one: Path(one, "Cargo.toml").read_text(encoding="utf-8") for one in manifests},
     }
     _change(manifests, kept, None)

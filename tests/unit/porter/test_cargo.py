@@ -1,16 +1,21 @@
 """Cargo's plans, run as builder's shell would run them, with programs that say what they were given."""
 
 import os
+import shutil
 import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from pytest_atesor.porter.builders.cargo import DISTRIBUTION_CRATES, OWN_TARGET, CargoProject
+from pytest_atesor.porter.builders.cargo import DISTRIBUTION_CRATES, OWN_TARGET, CargoBuilder, CargoProject
 from pytest_atesor.porter.builders.interface import BuildOptions, Tweak
 from pytest_atesor.porter.diagnose import diagnose
 from pytest_atesor.porter.inside.distribution_crates import REGISTRY
 from pytest_atesor.porter.reason import find_reason
+from pytest_atesor.porter.tree import Entry, Tree
 
 _CARGO = """#!/bin/sh
 echo "$1 ${CARGO_BUILD_TARGET-}" >> "$HOME/seen"
@@ -41,6 +46,124 @@ def test_a_target_of_the_tree_gives_way_to_the_sandboxes_own(tmp_path: Path) -> 
 
 def test_no_target_is_named_unless_a_fix_asks_for_it(tmp_path: Path) -> None:
     assert _run(tmp_path, CargoProject(), BuildOptions(jobs=1)) == ["build ", "test "]
+
+
+_LIBRARY = {
+    "Cargo.toml": '[package]\nname = "eng"\nversion = "1.0.0"\n[workspace]\nmembers = ["cli", "crates/*"]\n',
+    "src/lib.rs": "",
+    "cli/Cargo.toml": '[package]\nname = "cli"\nversion = "1.0.0"\n',
+    "cli/src/main.rs": "fn main() {}\n",
+    "crates/more/Cargo.toml": '[package]\nname = "more"\nversion = "1.0.0"\n',
+    "crates/more/src/lib.rs": "",
+}
+
+
+def _programs(tree: Tree) -> tuple[str, ...]:
+    (best, *_) = CargoBuilder().find(tree)
+    assert isinstance(best.project, CargoProject)
+    return best.project.programs
+
+
+@pytest.mark.parametrize(
+    ("changed", "programs"),
+    [
+        pytest.param({}, ["cli"], id="member"),
+        pytest.param({"crates/more/src/bin/tool.rs": ""}, ["cli", "crates/more"], id="two"),
+        pytest.param({"crates/more/Cargo.toml": "[[bin]]\nname = 'x'\n"}, ["cli", "crates/more"], id="bin"),
+        pytest.param({"cli/Cargo.toml": "[package]\nautobins = false\n"}, [], id="no-autobins"),
+        pytest.param({"src/main.rs": ""}, [], id="root-has-one"),
+        pytest.param({"src/bin/x/main.rs": ""}, [], id="root-has-some"),
+        pytest.param({"Cargo.toml": _LIBRARY["Cargo.toml"] + "exclude = ['cli/']\n"}, [], id="excluded"),
+        pytest.param({"Cargo.toml": _LIBRARY["Cargo.toml"] + "default-members = ['.']\n"}, [], id="default"),
+        pytest.param({"Cargo.toml": "[package]\nname = 'eng'\n"}, [], id="no-workspace"),
+        pytest.param({"Cargo.toml": "[workspace]\nmembers = ['cli']\n"}, [], id="no-package"),
+        pytest.param({"Cargo.toml": "[workspace]\nmembers = 3\n[package]\n"}, [], id="odd-members"),
+        pytest.param({"Cargo.toml": "package = 1\nworkspace = [{members = 2}]\n"}, [], id="odd-tables"),
+        pytest.param({"cli/Cargo.toml": "[package\n"}, ["cli"], id="unreadable"),
+        pytest.param({"cli/Cargo.toml": "[package]\npublish = false\n"}, [], id="not-published"),
+        pytest.param(
+            {
+                "Cargo.toml": "[package]\npublish = false\n[workspace]\nmembers = ['./cli']\n",
+                "cli/Cargo.toml": "[package]\npublish = false\n",
+            },
+            ["cli"],
+            id="nothing-published",
+        ),
+        *(
+            pytest.param(
+                {f"crates/{name}/Cargo.toml": "[package]\n", f"crates/{name}/src/main.rs": ""},
+                ["cli"],
+                id=name,
+            )
+            for name in ("xtask", "eng-bench", "benches", "fuzz", "codegen", "examples", "eng_test_data")
+        ),
+    ],
+)
+def test_the_programs_of_a_library_are_its_members(
+    make_tree: Callable[..., Tree], changed: dict[str, str], programs: list[str]
+) -> None:
+    assert list(_programs(make_tree({**_LIBRARY, **changed}))) == programs
+
+
+def test_a_hostile_workspace_costs_next_to_nothing(make_tree: Callable[..., Tree]) -> None:
+    globs = ", ".join(f"'{'*a' * 20}{number}'" for number in range(9000))
+    tree = make_tree({"Cargo.toml": f"[package]\n[workspace]\nmembers = [{globs}, 'd*']\n"})
+    names = [f"d{number}/{'a' * 60}/Cargo.toml" for number in range(3000)]
+    names += [f"{'a' * 60}{number}/Cargo.toml" for number in range(3000)]
+    many = replace(tree, files={**tree.files, **dict.fromkeys(names, Entry(size_bytes=0))})
+    started = time.process_time()
+    assert _programs(many) == ()
+    assert time.process_time() - started < 10
+
+
+def test_the_programs_of_a_library_are_built_and_tested_with_it(tmp_path: Path) -> None:
+    failing = 'case "$*" in *--no-run*|build*) ;; *) exit 3 ;; esac\n'
+    (tmp_path / "cargo").write_text(f'#!/bin/sh\necho "$*" >> "$HOME/seen"\n{failing}')
+    (tmp_path / "cargo").chmod(0o755)
+    project = CargoProject(programs=("cli", "a b"))
+    options = BuildOptions(jobs=1)
+    (build,) = project.plan(options)
+    (suite,) = project.plan_suites(options)
+    environment = {"HOME": str(tmp_path), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    codes = [
+        subprocess.run(["/bin/sh", "-eu", "-c", one], cwd=tmp_path, env=environment, check=False).returncode
+        for one in (build.script, suite.prepare, suite.script)
+    ]
+    assert codes == [0, 0, 3]
+    places = ["", " --manifest-path cli/Cargo.toml", " --manifest-path a b/Cargo.toml"]
+    test = "test --release --offline --tests --no-fail-fast -j 1"
+    assert (tmp_path / "seen").read_text().splitlines() == [
+        *(f"build --release --offline -j 1{one}" for one in places),
+        *(f"{test} --no-run{one}" for one in places),
+        *(f"{test}{one}" for one in places),
+    ]
+
+
+@pytest.mark.skipif(shutil.which("cargo") is None, reason="needs Cargo")
+def test_cargo_makes_the_program_of_a_library(make_tree: Callable[..., Tree]) -> None:
+    tree = make_tree(_LIBRARY)
+    (best, *_) = CargoBuilder().find(tree)
+    environment = {**os.environ, "CARGO_TARGET_DIR": "target"}
+    for step in best.project.plan(BuildOptions(jobs=1)):
+        subprocess.run(["/bin/sh", "-eu", "-c", step.script], cwd=tree.root, env=environment, check=True)
+    assert (tree.root / "target" / "release" / "cli").is_file()
+    assert (tree.root / "target" / "release" / "libeng.rlib").is_file()
+
+
+def test_the_programs_of_a_library_keep_what_they_need_of_the_distribution(tmp_path: Path) -> None:
+    registry, tree = tmp_path / "registry", tmp_path / "tree"
+    for name, text in _LIBRARY.items():
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).write_text(text)
+    for one in ("cli", "crates/more"):
+        with (tree / one / "Cargo.toml").open("a") as manifest:
+            manifest.write("[dependencies]\ngone = '1'\n")
+    options = BuildOptions(jobs=1, tweak=Tweak(prepare=(DISTRIBUTION_CRATES,)))
+    (edit, _) = CargoProject(programs=("cli",)).plan(options)
+    script = edit.script.replace(REGISTRY, str(registry))
+    subprocess.run(["/bin/sh", "-eu", "-c", script], cwd=tree, check=True)
+    assert "gone" in (tree / "cli/Cargo.toml").read_text()
+    assert "gone" not in (tree / "crates/more/Cargo.toml").read_text()
 
 
 _UNWILLING = """#!/bin/sh

@@ -247,6 +247,10 @@ def test_what_only_other_packages_of_the_tree_need_is_spare() -> None:
     assert find_spare(_TREE) == {"crates/index", "crates/only-index", "crates/other-tool"}
 
 
+def test_a_member_that_is_built_beside_the_root_is_not_spare() -> None:
+    assert find_spare(_TREE, ["crates/index"]) == {"crates/other-tool"}
+
+
 def test_default_members_are_what_is_built() -> None:
     root = {"workspace": {"members": ["crates/*"], "default-members": ["./crates/oth*", "crates/paint"]}}
     assert find_spare({**_TREE, ".": root}) == {
