@@ -18,13 +18,17 @@ __all__ = ["Batch"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """A batch that is ready to run, with its slots on ``sites``; ``held`` is given back last."""
+    """A batch that is ready to run, with its slots on ``sites``; ``held`` is given back last.
+
+    ``image`` is the name of what its sandboxes are made from, "" without sandboxes.
+    """
 
     bundle: Bundle
     crew: Crew
     clock: Clock
     workers: int
     sites: tuple[Site, ...]
+    image: str
     history: History
     has_breaker: bool
     held: ExitStack = field(default_factory=ExitStack)

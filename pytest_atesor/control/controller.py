@@ -117,7 +117,12 @@ class Controller:
         """Open the journal's chapter, and remember what ``--lf`` knew before."""
         self._live.stop_commands()
         self.session.begin(
-            host=platform.node(), pid=os.getpid(), version=__version__, workers=max(1, self._batch.workers)
+            host=platform.node(),
+            pid=os.getpid(),
+            version=__version__,
+            workers=max(1, self._batch.workers),
+            image=self._batch.image,
+            image_ids=tuple(dict.fromkeys(site.image for site in self._batch.sites if site.image)),
         )
         self._live.silence_paths()
         cache = getattr(self._config, "cache", None)

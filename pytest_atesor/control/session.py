@@ -139,9 +139,28 @@ class BatchSession:
         state = self._bundle.ledger.state(case.case_id)
         return state.reason if isinstance(state, Skipped) else ""
 
-    def begin(self, *, host: str, pid: int, version: str, workers: int) -> None:
-        """Write down who runs the batch."""
-        self._record(BatchStarted(at=self._clock.now(), host=host, pid=pid, version=version, workers=workers))
+    def begin(
+        self,
+        *,
+        host: str,
+        pid: int,
+        version: str,
+        workers: int,
+        image: str = "",
+        image_ids: tuple[str, ...] = (),
+    ) -> None:
+        """Write down who runs the batch, and in which image."""
+        self._record(
+            BatchStarted(
+                at=self._clock.now(),
+                host=host,
+                pid=pid,
+                version=version,
+                workers=workers,
+                image=image,
+                image_ids=image_ids,
+            )
+        )
 
     def offer(self, cases: Sequence[Case]) -> None:
         """Take the cases that this session may select from, when they are not all of the plan."""

@@ -1,6 +1,5 @@
 """Two batches side by side: what changed for each case, and whether they can be compared at all."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum, unique
 from typing import Final
@@ -78,7 +77,7 @@ def compare_batches(before: Ledger, after: Ledger) -> Comparison:
     return Comparison(
         before=before.plan.batch_id,
         after=after.plan.batch_id,
-        differences=_list_differences(before.plan, after.plan),
+        differences=_list_differences(before.plan, after.plan, (_name_images(before), _name_images(after))),
         rows=tuple(_compare(label, old.get(label), new.get(label)) for label in {**new, **old}),
     )
 
@@ -138,8 +137,10 @@ def _name(outcome: Outcome | None) -> str:
     return outcome.status.value if outcome.status else outcome.state.replace("_", " ")
 
 
-def _list_differences(before: Plan, after: Plan) -> tuple[str, ...]:
+def _list_differences(before: Plan, after: Plan, images: tuple[str | None, str | None]) -> tuple[str, ...]:
     old, new = _describe(before), _describe(after)
+    if None not in images:
+        old["image"], new["image"] = images
     lines = [
         f"{name}: {_show(old[name])} before, {_show(new[name])} after"
         for name in old
@@ -156,13 +157,23 @@ def _list_differences(before: Plan, after: Plan) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _describe(plan: Plan) -> Mapping[str, Json]:
+def _name_images(ledger: Ledger) -> str | None:
+    """Return the names of the images that the batch's sandboxes were made from, None where that is not known.
+
+    A plan has none where the batch was only planned first: what its sessions used is what counts.
+    """
+    planned = ledger.plan.settings.get("image")
+    used = [planned if started.image is None else started.image for started, _ in ledger.sessions]
+    names = sorted({str(name) for name in used or [planned] if name is not None})
+    return " and ".join(name or "none" for name in names) or None
+
+
+def _describe(plan: Plan) -> dict[str, Json]:
     # The digest says it all: the same list under another path is the same list.
     return {
         "list": " ".join(sorted(file.sha256[:12] for file in plan.inputs)),
         "platform": plan.platform.value,
         "target": plan.target.value,
-        "image": plan.settings.get("image"),
         # a batch that was only planned has no image yet
         "plain image": plan.settings.get("no_acceleration") is True,
         "build network": plan.settings.get("build_network") is True,

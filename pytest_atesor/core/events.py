@@ -35,13 +35,19 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchStarted:
-    """A controller opened the bundle to run cases: the first one, or one that resumes or reruns."""
+    """A controller opened the bundle to run cases: the first one, or one that resumes or reruns.
+
+    ``image`` is the name of the image that its sandboxes are made from, "" where there are none, None where
+    nobody wrote it down; ``image_ids`` are its ids, one for each engine that has another.
+    """
 
     at: str
     host: str
     pid: int
     version: str
     workers: int
+    image: str | None = None
+    image_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +156,8 @@ def _dump(event: Event) -> dict[str, Json]:
     match event:
         case BatchStarted(host=host, pid=pid, version=version, workers=workers):
             body = {"type": "batch_started", "host": host, "pid": pid, "version": version, "workers": workers}
+            if event.image is not None:
+                body |= {"image": event.image, "image_ids": list(event.image_ids)}
         case CasesSelected():
             body = {"type": "cases_selected", "case_ids": list(event.case_ids)}
         case AttemptStarted(case_id=case_id, attempt_id=attempt_id):
@@ -197,6 +205,8 @@ def _batch_started(value: Mapping[str, Json], _where: str) -> Event:
         pid=read_number(value, "pid"),
         version=read_text(value, "version"),
         workers=read_number(value, "workers"),
+        image=read_text(value, "image") if "image" in value else None,
+        image_ids=read_texts(value, "image_ids") if "image_ids" in value else (),
     )
 
 

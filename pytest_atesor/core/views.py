@@ -67,6 +67,8 @@ def format_attempts(ledger: Ledger, updated_at: str) -> str:
             "pid": started.pid,
             "version": started.version,
             "workers": started.workers,
+            **({} if started.image is None else {"image": started.image}),
+            **({"image_ids": list(started.image_ids)} if started.image_ids else {}),
             "ended_at": ended.at if ended else None,
             "exit_code": ended.exit_code if ended else None,
             "reason": ended.reason if ended else None,

@@ -37,6 +37,7 @@ from pytest_atesor.intake.encoding import check_file_names, check_told
 from pytest_atesor.intake.flags import check_expressions, count_workers, refuse_flags, refuse_taken_marks
 from pytest_atesor.intake.leasing import clear_slot, lease_slots, reap_strays
 from pytest_atesor.intake.reopening import (
+    find_image,
     freeze_options,
     list_cases,
     read_frozen,
@@ -216,6 +217,7 @@ def _make_batch(
         clock=clock,
         workers=draft.workers,
         sites=sites,
+        image=str(settings.get("image", "")) if sites[0].image else "",
         history=history,
         has_breaker=draft.options.has_breaker,
     )
@@ -349,6 +351,7 @@ def _prepare_site(
     info = run_preflight(engine, plan.platform, plan.target, state=state, accelerated=accelerated)
     if info.unenforced:
         _show_progress(f"warning: {engine.name} cannot enforce here: {', '.join(info.unenforced)}")
+    former = find_image(draft.reopened.bundle.ledger) if draft.reopened is not None else None
     image = stack.enter_context(
         pinning_image(
             engine,
@@ -357,6 +360,7 @@ def _prepare_site(
             progress=_show_progress,
             accelerated=accelerated,
             environ=environ,
+            former=former,
         )
     )
     limits = draft.options.limits

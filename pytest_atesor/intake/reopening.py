@@ -26,11 +26,13 @@ if TYPE_CHECKING:
     from pytest_atesor.core.ledger import Ledger
     from pytest_atesor.core.plan import Case, Json, Plan
     from pytest_atesor.options import Options, ReopenOptions
+    from pytest_atesor.sandbox.pinning import PinnedImage
 
 __all__ = [
     "Reopened",
     "choose_cases",
     "describe_changes",
+    "find_image",
     "freeze_options",
     "list_cases",
     "read_frozen",
@@ -130,6 +132,22 @@ def freeze_options(options: Options, plan: Plan, wish: ReopenOptions, rootdir: P
                 " drop it, or start a new batch"
             )
     return frozen
+
+
+def find_image(ledger: Ledger) -> PinnedImage | None:
+    """Return the image that the batch was built in last, else the one that its plan names.
+
+    None where there were no sandboxes, or several images, as on several machines.
+    """
+    from pytest_atesor.sandbox.pinning import PinnedImage  # noqa: PLC0415 - not needed without an engine
+
+    for started, _ in reversed(ledger.sessions):
+        if started.image and len(started.image_ids) == 1:
+            return PinnedImage(started.image, started.image_ids[0])
+    name, identifier = (ledger.plan.settings.get(key) for key in ("image", "image_id"))
+    if isinstance(name, str) and isinstance(identifier, str):
+        return PinnedImage(name, identifier)
+    return None
 
 
 def _leaves_engine_open(plan: Plan) -> bool:

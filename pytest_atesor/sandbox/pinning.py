@@ -28,7 +28,7 @@ class PinnedImage:
 
 
 @contextmanager
-def pinning_image(
+def pinning_image(  # noqa: PLR0913 - keyword-only facts of one batch
     engine: Engine,
     platform: Platform,
     *,
@@ -36,11 +36,23 @@ def pinning_image(
     progress: Callable[[str], None],
     accelerated: bool,
     environ: Mapping[str, str],
+    former: PinnedImage | None = None,
 ) -> Iterator[PinnedImage]:
     """Yield what :func:`ensure_image` finds or makes, which is there while entered, whoever takes its name.
 
-    Raises SetupError.
+    A batch that goes on gets its ``former`` image, or is told that it cannot: the engine has it no more, or
+    another version of this program made it. Raises SetupError.
     """
+    if former is not None:
+        with using_images(engine.name, state):
+            if _is_of_recipe(engine.image_labels(former.id), platform, former.name):
+                _tell_plain(platform, former.name, progress, is_expected=not accelerated)
+                yield former
+                return
+        progress(
+            f"the image {former.name} that the batch was built in before ({former.id[:12]}) is gone, or "
+            "another version of this program made it; the batch goes on in the one of today"
+        )
     ensure = partial(
         ensure_image,
         engine,
@@ -62,6 +74,11 @@ def pinning_image(
         f"the image {name} is replaced again and again by another version of this program; "
         "start one after the other"
     )
+
+
+def _tell_plain(platform: Platform, name: str, progress: Callable[[str], None], *, is_expected: bool) -> None:
+    if not is_expected and name != recipe.image_name(platform):
+        progress("the batch goes on in the plain image that it began with, about ten times slower")
 
 
 def _is_of_recipe(labels: Mapping[str, str] | None, platform: Platform, name: str) -> bool:

@@ -5,7 +5,7 @@ import pytest
 
 from pytest_atesor.core.attempt import AttemptRecord
 from pytest_atesor.core.comparison import Change, compare_batches
-from pytest_atesor.core.events import AttemptEnded, CasesSelected, CasesSkipped
+from pytest_atesor.core.events import AttemptEnded, BatchStarted, CasesSelected, CasesSkipped
 from pytest_atesor.core.ledger import Ledger, fold_events
 from pytest_atesor.core.outcome import Cause, Status
 from pytest_atesor.core.plan import Plan
@@ -100,6 +100,7 @@ def test_unlike_batches_have_no_regressions_and_say_why(
     make_plan: PlanFactory, make_record: RecordFactory
 ) -> None:
     plan = make_plan("zlib")
+    plan = replace(plan, settings={"image": "one"})
     other = replace(
         plan, settings={"image": "two"}, cases=tuple(replace(case, timeout_s=60) for case in plan.cases)
     )
@@ -108,6 +109,50 @@ def test_unlike_batches_have_no_regressions_and_say_why(
     )
     assert comparison.regressions == ()
     assert comparison.differences == (
-        "image: None before, two after",
+        "image: one before, two after",
         "timeout: 1 case, for example zlib: 1800 s before, 60 s after",
     )
+
+
+def started(image: str | None) -> BatchStarted:
+    return BatchStarted(at=AT, host="h", pid=1, version="0", workers=1, image=image)
+
+
+@pytest.mark.parametrize(
+    ("planned", "used", "difference"),
+    [
+        (None, ["one"], None),
+        (None, ["two"], "image: one before, two after"),
+        (None, ["one", "two"], "image: one before, one and two after"),
+        ("one", ["two"], "image: one before, two after"),
+        (None, [""], "image: one before, none after"),
+        ("two", [None], "image: one before, two after"),
+        (None, [None], None),
+        (None, [], None),
+    ],
+    ids=[
+        "planned-first",
+        "planned-first-with-another",
+        "resumed-with-another",
+        "not-the-planned-one",
+        "no-sandboxes",
+        "old-journal",
+        "unknown",
+        "never-run",
+    ],
+)
+def test_images_are_those_of_the_sessions_and_an_unknown_one_is_no_difference(
+    make_plan: PlanFactory,
+    make_record: RecordFactory,
+    planned: str | None,
+    used: list[str | None],
+    difference: str | None,
+) -> None:
+    plan = make_plan("zlib")
+    before = fold(replace(plan, settings={"image": "one"}), make_record("zlib"))
+    before.apply(started("one"))
+    after = fold(replace(plan, settings={"image": planned} if planned else {}), make_record("zlib"))
+    for image in used:
+        after.apply(started(image))
+    found = compare_batches(before, after).differences
+    assert found == ((difference,) if difference else ())

@@ -25,6 +25,8 @@ RecordFactory = Callable[..., AttemptRecord]
 AT = "2026-01-02T03:04:05Z"
 EVENTS: list[Event] = [
     BatchStarted(at=AT, host="laptop", pid=7, version="0.1.0", workers=4),
+    BatchStarted(at=AT, host="h", pid=7, version="0.1.0", workers=4, image="debian", image_ids=("a1", "b2")),
+    BatchStarted(at=AT, host="h", pid=7, version="0.1.0", workers=4, image=""),
     CasesSelected(at=AT, case_ids=("zlib", "gron")),
     AttemptStarted(at=AT, case_id="zlib", attempt_id="001", slot="base-w1", worker="gw0"),
     AttemptStarted(at=AT, case_id="zlib", attempt_id="002", slot="w1", worker="gw0", machine="board"),

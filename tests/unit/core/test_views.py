@@ -31,7 +31,9 @@ def ledger(make_plan: PlanFactory, make_record: RecordFactory) -> Ledger:
     return fold_events(
         make_plan("zlib", "gron", "anew", "apart"),
         [
-            BatchStarted(at=AT, host="h", pid=1, version="0.1.0", workers=2),
+            BatchStarted(
+                at=AT, host="h", pid=1, version="0.1.0", workers=2, image="debian", image_ids=("a1",)
+            ),
             CasesSelected(at=AT, case_ids=("zlib", "gron", "anew")),
             AttemptStarted(at=AT, case_id="zlib", attempt_id="001", slot="base-w1", worker="gw0"),
             AttemptEnded(
@@ -89,7 +91,8 @@ def test_attempts_are_the_whole_history(ledger: Ledger) -> None:
         ("cases/zlib/attempts/002", "PASS", None, "gw0"),
         ("cases/gron/attempts/001", None, None, "gw1"),
     ]
-    assert [session["pid"] for session in history["sessions"]] == [1]
+    (session,) = history["sessions"]
+    assert (session["pid"], session["image"], session["image_ids"]) == (1, "debian", ["a1"])
 
 
 def test_the_summary_is_one_row_per_case_with_its_fields(ledger: Ledger) -> None:

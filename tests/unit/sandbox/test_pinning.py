@@ -47,10 +47,18 @@ class RegistryEngine(FakeEngine):
         return None if found is None else dict(found)
 
 
-def pin(engine: FakeEngine, state: Path) -> "list[PinnedImage]":
+def pin(
+    engine: FakeEngine, state: Path, former: PinnedImage | None = None, said: list[str] | None = None
+) -> "list[PinnedImage]":
     found = []
     with pinning_image(
-        engine, Platform.ALPINE, state=state, progress=lambda _line: None, accelerated=True, environ={}
+        engine,
+        Platform.ALPINE,
+        state=state,
+        progress=([] if said is None else said).append,
+        accelerated=True,
+        environ={},
+        former=former,
     ) as image:
         found.append(image)
     return found
@@ -60,6 +68,34 @@ def test_a_batch_gets_the_image_s_name_and_id(name: str, tmp_path: Path) -> None
     engine = RegistryEngine(name=name, images={ALPINE: labels_of_today()})
     assert pin(engine, tmp_path) == [PinnedImage(ALPINE, str(engine.image_id(ALPINE)))]
     assert engine.calls == []
+
+
+def test_a_batch_that_goes_on_keeps_its_image_though_another_one_has_the_name(
+    name: str, tmp_path: Path
+) -> None:
+    engine = RegistryEngine(name=name, images={"former": labels_of_today(), ALPINE: {LABEL_RECIPE: "newer"}})
+    former = PinnedImage(ALPINE, str(engine.image_id("former")))
+    said: list[str] = []
+    assert pin(engine, tmp_path, former, said) == [former]
+    assert (engine.calls, said) == ([], [])
+
+
+@pytest.mark.parametrize("labels", [None, {LABEL_RECIPE: "of another version"}], ids=["gone", "old"])
+def test_a_batch_whose_image_cannot_be_had_goes_on_in_the_one_of_today_and_says_so(
+    name: str, tmp_path: Path, labels: dict[str, str] | None
+) -> None:
+    engine = RegistryEngine(name=name, images={ALPINE: labels_of_today()})
+    former = PinnedImage(ALPINE, "0123456789abcdef")
+    if labels is not None:
+        engine.images["former"] = labels
+        former = PinnedImage(ALPINE, str(engine.image_id("former")))
+    said: list[str] = []
+    assert pin(engine, tmp_path, former, said) == [PinnedImage(ALPINE, str(engine.image_id(ALPINE)))]
+    (line,) = said
+    assert line == (
+        f"the image {ALPINE} that the batch was built in before ({former.id[:12]}) is gone, or "
+        "another version of this program made it; the batch goes on in the one of today"
+    )
 
 
 class ContestedEngine(RegistryEngine):
