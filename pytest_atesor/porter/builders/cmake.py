@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from pytest_atesor.porter.builders.interface import (
@@ -15,7 +16,7 @@ from pytest_atesor.porter.builders.interface import (
     Suite,
 )
 from pytest_atesor.porter.builders.shared import depth_penalty, staged_install, words
-from pytest_atesor.porter.directories import list_places
+from pytest_atesor.porter.directories import is_usual, list_places
 from pytest_atesor.porter.tree import Tree
 
 __all__ = ["OFFLINE", "PRESET", "CMakeBuilder", "CMakeProject"]
@@ -58,17 +59,20 @@ _OFFERS = (
     {"use", "local", "packages"},
 )
 _LANGUAGES = re.compile(r"^[ \t]*project[ \t]*\(", re.IGNORECASE | re.MULTILINE)
+_NAME = re.compile(r"^[ \t]*project[ \t]*\(\s*\"?([A-Za-z0-9_.+-]+)", re.IGNORECASE | re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CMakeProject(Project):
     """What CMake can be told of this project.
 
-    ``extras`` are its options for tests, benchmarks, fuzzing and documentation, ``preset`` is one for an
-    ordinary build or "", ``offline`` are the arguments that keep it from downloading.
+    ``extras`` are its options for tests, benchmarks, fuzzing and documentation, ``tests`` those of them for
+    tests, ``preset`` is one for an ordinary build or "", ``offline`` are the arguments that keep it from
+    downloading.
     """
 
     extras: tuple[str, ...] = ()
+    tests: tuple[str, ...] = ()
     preset: str = ""
     offline: tuple[str, ...] = ()
 
@@ -97,7 +101,7 @@ class CMakeProject(Project):
 
     def plan_suites(self, options: BuildOptions) -> tuple[Suite, ...]:
         """Turn the tests on that the build had left out, build them in the same place, run ctest."""
-        on = [f"-D{name}=ON" for name in self.extras if _words_of(name) & _TESTS]
+        on = [f"-D{name}=ON" for name in self.tests]
         return (
             Suite(
                 framework="ctest",
@@ -132,15 +136,18 @@ class CMakeBuilder(Builder):
             rank = 76 - depth_penalty(place)
             if not _LANGUAGES.search(text):
                 rank -= 50
-            names = list_options(tree, place)
+            own = _own_words(tree, prefix)
+            names = {one: _words_of(one) - own for one in list_options(tree, place)}
+            extras = [one for one, said in names.items() if _is_extra(said)]
             yield Candidate(
                 builder=self.name,
                 directory=place,
                 rank=rank,
                 evidence=name,
                 project=CMakeProject(
-                    extras=tuple(filter(_is_extra, names)),
-                    offline=tuple(filter(None, map(_keep_offline, names))),
+                    extras=tuple(extras),
+                    tests=tuple(one for one in extras if names[one] & _TESTS),
+                    offline=tuple(filter(None, (_keep_offline(*one) for one in names.items()))),
                     preset=choose_preset(tree.text(f"{prefix}CMakePresets.json")),
                 ),
             )
@@ -181,21 +188,32 @@ def list_options(tree: Tree, place: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _is_extra(option: str) -> bool:
-    parts = _words_of(option)
-    return bool(parts & _EXTRAS) and not parts & _REFUSALS
+def _own_words(tree: Tree, prefix: str) -> set[str]:
+    """Return the words of the project's own name: in the names of its options they say nothing.
+
+    A part of it in a usual directory may have a name of its own.
+    """
+    names = [f"{prefix}CMakeLists.txt"]
+    for name in tree.files:
+        directory, *rest = name.removeprefix(prefix).split("/")
+        if rest == ["CMakeLists.txt"] and name.startswith(prefix) and is_usual(tree, directory):
+            names.append(name)
+    return {word for name in names for said in _NAME.findall(tree.text(name)) for word in _words_of(said)}
 
 
-def _keep_offline(option: str) -> str:
+def _is_extra(words: AbstractSet[str]) -> bool:
+    return bool(words & _EXTRAS) and not words & _REFUSALS
+
+
+def _keep_offline(option: str, words: AbstractSet[str]) -> str:
     """Return the argument that keeps an option from downloading, "" where it has nothing to do with that."""
-    parts = _words_of(option)
-    is_offer = any(one <= parts for one in _OFFERS)
+    is_offer = any(one <= words for one in _OFFERS)
     # CPM.cmake's own options have its name too
-    is_download = bool(parts & _DOWNLOADS) or {"use", "cpm"} <= parts
-    if parts & _EXTRAS or not (is_offer or is_download):
+    is_download = bool(words & _DOWNLOADS) or {"use", "cpm"} <= words
+    if words & _EXTRAS or not (is_offer or is_download):
         return ""
-    return f"-D{option}={'ON' if is_offer != bool(parts & _REFUSALS) else 'OFF'}"
+    return f"-D{option}={'ON' if is_offer != bool(words & _REFUSALS) else 'OFF'}"
 
 
-def _words_of(option: str) -> set[str]:
-    return {one.lower() for one in _WORD.findall(option)}
+def _words_of(name: str) -> set[str]:
+    return {one.lower() for one in _WORD.findall(name)}

@@ -678,6 +678,77 @@ def test_options_of_cmake_for_tests_and_documentation_are_turned_off(make_tree: 
     assert not [one for one in ("X_SHARED", "NO_TESTS", "CONTEST_MODE") if one in script]
 
 
+def _turned(tree: Tree) -> tuple[set[str], set[str]]:
+    """Return what a build turns off and what its tests turn on, CMake's own switch left out."""
+    project = detect(tree)[0].project
+    (configure, *_), (suite,) = (
+        project.plan(BuildOptions(jobs=1)),
+        project.plan_suites(BuildOptions(jobs=1)),
+    )
+    off, on = (
+        {word.removeprefix("-D").partition("=")[0] for word in script.split() if word.endswith(value)}
+        for script, value in ((configure.script, "=OFF"), (suite.prepare, "=ON"))
+    )
+    return off - {"BUILD_TESTING", "FETCHCONTENT_QUIET"}, on - {"BUILD_TESTING"}
+
+
+def _options(*names: str) -> str:
+    return "".join(f'option({name} "of it" ON)\n' for name in names)
+
+
+@pytest.mark.parametrize(
+    ("files", "off", "on"),
+    [
+        pytest.param(
+            {
+                "CMakeLists.txt": "project (benchmark VERSION 1.9.5)\n"
+                + _options(
+                    "BENCHMARK_ENABLE_TESTING", "BENCHMARK_ENABLE_EXCEPTIONS", "BENCHMARK_INSTALL_DOCS"
+                )
+            },
+            {"BENCHMARK_ENABLE_TESTING", "BENCHMARK_INSTALL_DOCS"},
+            {"BENCHMARK_ENABLE_TESTING"},
+            id="benchmark",
+        ),
+        pytest.param(
+            {
+                "CMakeLists.txt": "project(tree-distribution)\n"
+                + _options("INSTALL_GTEST", "GTEST_HAS_ABSL"),
+                "tree/CMakeLists.txt": _options("gtest_build_tests", "gtest_disable_pthreads")
+                + 'project("gtest" CXX)\n',
+            },
+            {"gtest_build_tests"},
+            {"gtest_build_tests"},
+            id="part-with-a-name-of-its-own",
+        ),
+        pytest.param(
+            {
+                "CMakeLists.txt": "project(x)\n" + _options("X_TESTS", "X_BENCHMARK"),
+                "tests/CMakeLists.txt": "project(tests)\n",
+                "perf/CMakeLists.txt": "project(benchmark)\n",
+            },
+            {"X_TESTS", "X_BENCHMARK"},
+            {"X_TESTS"},
+            id="parts-that-are-tests",
+        ),
+        pytest.param(
+            {
+                "build/cmake/CMakeLists.txt": "project(x)\n" + _options("X_TESTS"),
+                "build/cmake/tests/CMakeLists.txt": "project(tests)\n",
+                "CMakeLists.txt.in": "project(tests)\n",
+            },
+            {"X_TESTS"},
+            {"X_TESTS"},
+            id="below-a-usual-place",
+        ),
+    ],
+)
+def test_a_project_whose_name_says_tests_keeps_its_options(
+    make_tree: MakeTree, files: Mapping[str, str], off: set[str], on: set[str]
+) -> None:
+    assert _turned(make_tree(files)) == (off, on)
+
+
 @pytest.mark.parametrize(
     ("presets", "chosen"),
     [
