@@ -128,6 +128,8 @@ def _has_failed(ledger: Ledger, case_id: str) -> bool:
             | Skipped(standing=AttemptRecord() as record)
         ):
             return _is_bad(record)
+        case Skipped(prevented=is_prevented):
+            return is_prevented
         case _:
             return False
 

@@ -164,7 +164,8 @@ def test_a_hook_s_exception_in_a_rerun_is_the_outcome_of_its_case(lab: Lab, work
     assert reason in " ".join(run.out.split())
     assert lab.results()["counts"]["SKIPPED"] == 1
     (lab.root / "conftest.py").unlink()
-    assert lab.run("--atesor-resume=runs/batches/b", workers).code == 0
+    assert lab.run("--atesor-rerun=runs/batches/b", "--atesor-rerun-failed", workers).code == 0
+    assert [case["attempts"] for case in lab.results()["cases"]] == [2, 2]
     assert {case["status"] for case in lab.results()["cases"]} == {"PASS"}
 
 

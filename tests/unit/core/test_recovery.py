@@ -140,6 +140,15 @@ def test_a_rerun_that_was_stopped_forgets_no_failure(ledger: Ledger) -> None:
     assert decide_resume(ledger) == ("passed", "failed", "died", "cut", "skipped", "waiting")
 
 
+def test_a_case_that_an_exception_in_a_hook_kept_from_running_has_failed(ledger: Ledger) -> None:
+    prevented = CasesSkipped(
+        at=AT, case_ids=("passed", "waiting"), reason="no key", cause=Cause.ENVIRONMENT, prevented=True
+    )
+    ledger.apply(prevented)
+    recover(ledger, {})
+    assert decide_rerun(ledger, failed=True) == ("passed", "failed", "died", "cut", "waiting")
+
+
 def test_a_skip_as_it_should_be_has_not_failed(ledger: Ledger, make_record: RecordFactory) -> None:
     recover(ledger, {})
     skipped = make_record("failed", Status.SKIPPED, attempt_id="002", reason="not today")
