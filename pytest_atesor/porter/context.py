@@ -54,6 +54,7 @@ class Run:
     source: dict[str, str | None] = field(default_factory=dict)
     build_system: str | None = None
     artifacts: "tuple[Artifact, ...]" = ()
+    artifacts_root: Path = Path()
     metrics: dict[str, object] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     recipe: "Recipe | None" = None

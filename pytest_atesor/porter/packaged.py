@@ -25,12 +25,12 @@ grep -hoF {patterns} -- "$@" | sort -u || :
 """
 
 
-def set_packaged_aside(scan: Scan, root: Path, shell: Shell) -> Scan:
-    """Return ``scan`` without the products below ``root`` that are files of the sandbox's packages.
+def set_packaged_aside(scan: Scan, shell: Shell) -> Scan:
+    """Return ``scan`` without the products that are files of the sandbox's packages.
 
     Raises SandboxError.
     """
-    digests = {one.path: found for one in scan.products if (found := _digests(root, one))}
+    digests = {one.path: found for one in scan.products if (found := _digests(scan.root, one))}
     wanted = sorted(set(digests.values()))
     known: set[str] = set()
     for start in range(0, len(wanted), _AT_ONCE):

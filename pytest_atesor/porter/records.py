@@ -16,6 +16,7 @@ from pytest_atesor.porter.package_tests import SuiteStatus
 from pytest_atesor.porter.packaged import set_packaged_aside
 from pytest_atesor.porter.phases import Phases
 from pytest_atesor.porter.platforms import profile_of
+from pytest_atesor.porter.readable import read_products, read_source
 from pytest_atesor.porter.recipe import PackageTests, Recipe, parse_versions
 from pytest_atesor.porter.recipe_cache import Source, Unknown
 from pytest_atesor.porter.scan import digest_natives, scan_tree
@@ -25,7 +26,6 @@ from pytest_atesor.porter.sources.interface import Fetched, SourceError
 from pytest_atesor.porter.stages import fetch, lay_out, note_scan, open_shell
 from pytest_atesor.porter.suite_needs import KnownNeeds
 from pytest_atesor.porter.tools import read_native_tools
-from pytest_atesor.porter.tree import read_tree
 from pytest_atesor.porter.trial import Trial, add_proofs, keep_products, run_package_tests
 from pytest_atesor.porter.verdict import EXIT_VERIFIED, decide_verdict, failed
 from pytest_atesor.sandbox.interface import ExecSpec
@@ -175,16 +175,12 @@ class _Bench:
 def _rebuild(recipe: Recipe, bench: _Bench, run: Run, name: str) -> bool:
     """Install, build and scan; say whether it came to a verdict. The outcome is in ``run`` in any case."""
     place, shell = bench.place, bench.shell
-    place.bring((f"src/{name}",))
-    before = digest_natives(read_tree(place.workspace / "src" / name))
+    before = digest_natives(read_source(place, shell, name))
     run.build_system = recipe.build_system
     if not (_install(recipe, bench, run) and _carry_out(recipe, shell, run, bench.phases)):
         return False
     with bench.phases.phase("scan"):
-        products = ("stage", f"build/{name}")
-        place.bring(products)
-        found = scan_tree(read_tree(place.workspace, below=products), before)
-        scan = set_packaged_aside(found, place.workspace, shell)
+        scan = set_packaged_aside(scan_tree(read_products(place, shell, name), before), shell)
     run.outcome = decide_verdict(scan)
     note_scan(scan, run)
     return True
@@ -193,7 +189,7 @@ def _rebuild(recipe: Recipe, bench: _Bench, run: Run, name: str) -> bool:
 def _conclude(recipe: Recipe, bench: _Bench, run: Run) -> None:
     """Keep the products and run the package's tests as the recipe has them."""
     run.recipe = recipe
-    keep_products(bench.settings, bench.place, run)
+    keep_products(bench.settings, bench.place, run, bench.shell)
     add_proofs(bench.settings, run, bench.shell, bench.phases)
     tests = recipe.package_tests
     suites = [] if tests is None else [_suite(tests)]

@@ -11,11 +11,12 @@ from pytest_atesor.core.urls import SourceUrlError
 from pytest_atesor.porter.builders.interface import Candidate
 from pytest_atesor.porter.context import Place, Run
 from pytest_atesor.porter.phases import Phases
+from pytest_atesor.porter.readable import read_products, read_source
 from pytest_atesor.porter.settings import Settings
 from pytest_atesor.porter.shell import Shell
 from pytest_atesor.porter.sources.interface import Fetched, Kind, SourceError
 from pytest_atesor.porter.stages import fetch, lay_out, note_scan, open_shell
-from pytest_atesor.porter.tree import Tree, read_tree
+from pytest_atesor.porter.tree import Tree
 from pytest_atesor.porter.verdict import failed
 from pytest_atesor.porter.workplace import (
     attempt_environment,
@@ -49,8 +50,7 @@ def port(settings: Settings, place: Place, run: Run, phases: Phases, environ: Ma
                 run.notes.clear()  # the source's, which come again
                 shell, fetched, jobs = _begin(settings, place, run, phases, environ)
         with phases.phase("detect"):
-            place.bring((f"src/{fetched.name}",))
-            tree = read_tree(place.workspace / "src" / fetched.name)
+            tree = read_source(place, shell, fetched.name)
             candidates = _detect(tree, run, phases)
         if candidates:
             _build(settings, place, shell, run, phases, _Work(fetched, tree, candidates, jobs))
@@ -121,10 +121,7 @@ def _build(settings: Settings, place: Place, shell: Shell, run: Run, phases: Pha
         _install_commands(shell, installer, work.candidates[0])
 
     def scan() -> Scan:
-        products = ("stage", f"build/{name}")
-        place.bring(products)
-        found = scan_tree(read_tree(place.workspace, below=products), before)
-        return set_packaged_aside(found, place.workspace, shell)
+        return set_packaged_aside(scan_tree(read_products(place, shell, name), before), shell)
 
     package = Package(
         name=name,
@@ -170,7 +167,7 @@ def _conclude(
     from pytest_atesor.porter.trial import Trial, add_proofs, keep_products, run_package_tests  # noqa: PLC0415 - the same
 
     keep_recipe(settings, bench.shell, run, fetched, built)
-    keep_products(settings, place, run)
+    keep_products(settings, place, run, bench.shell)
     candidate = built.candidate
     if built.is_current and candidate is not None:
         add_proofs(settings, run, bench.shell, bench.phases)

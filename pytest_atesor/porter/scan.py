@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import BinaryIO
 
 from pytest_atesor.porter.archive import AR_MAGIC, THIN_MAGIC, iter_members
@@ -74,6 +75,7 @@ class Scan:
 
     ``broken`` start like native files, of the ``unreadable`` not even the first bytes are known.
     ``gaps`` counts what of the source was not looked at before the build: anything may have been there.
+    ``root`` is the workspace, or its copy, in which the host reads them.
     """
 
     products: tuple[Artifact, ...]
@@ -85,6 +87,7 @@ class Scan:
     broken: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
     gaps: int = 0
+    root: Path = Path()
 
 
 def digest_natives(tree: Tree, most_bytes: int = _MOST_BYTES) -> Before:
@@ -133,6 +136,7 @@ def scan_tree(tree: Tree, before: Before) -> Scan:
         broken=(*found.broken, *(() if before.gaps else reader.unread)),
         unreadable=() if before.gaps else tuple(reader.unknown),
         gaps=before.gaps,
+        root=tree.root,
     )
 
 

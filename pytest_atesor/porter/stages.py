@@ -12,7 +12,7 @@ from pytest_atesor.porter.settings import Settings
 from pytest_atesor.porter.shell import Shell
 from pytest_atesor.porter.sources.fetch import fetch_source
 from pytest_atesor.porter.sources.interface import Fetched, SourceRequest
-from pytest_atesor.porter.workplace import BUILD_ROOT, HOME, STAGE_ROOT
+from pytest_atesor.porter.workplace import BUILD_ROOT, HOME, READABLE, STAGE_ROOT
 
 if TYPE_CHECKING:
     from pytest_atesor.porter.scan import Scan
@@ -21,7 +21,7 @@ __all__ = ["decide_jobs", "fetch", "lay_out", "note_scan", "open_shell"]
 
 _LARGEST_CACHE_MIB = 4096
 _LAYOUT = f"""
-rm -rf {BUILD_ROOT} {STAGE_ROOT} {HOME}
+rm -rf {BUILD_ROOT} {STAGE_ROOT} {HOME} {READABLE}
 install -d -o builder -g builder {BUILD_ROOT} {STAGE_ROOT} {HOME} /workspace/src
 install -d /workspace/cache
 [ "$(du -sm /workspace/cache | cut -f1)" -lt {_LARGEST_CACHE_MIB} ] || rm -rf /workspace/cache/apt
@@ -99,6 +99,7 @@ def note_scan(scan: "Scan", run: Run) -> None:
             seen.add(one.sha256)
             kept.append(one)
     run.artifacts = tuple(kept)
+    run.artifacts_root = scan.root
     run.metrics.update(native_files=len(kept), objects=scan.objects, foreign_files=len(scan.foreign))
     for path, machine in scan.foreign[:5]:
         run.notes.append(f"for another processor ({machine}), no proof: {path}")

@@ -16,6 +16,7 @@ __all__ = ["Entry", "Limits", "Tree", "open_inside", "read_tree"]
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_EVERYBODY = 0o444
 _MOST_HOPS = 40  # as many as Linux follows
 _MOST_STEPS = 500  # components on the way, those of links included
 
@@ -41,6 +42,7 @@ class Tree:
     """The regular files below ``root`` (``.git`` left out) and the names of its directories.
 
     ``cut`` says how many entries the limits left out, ``links`` where symbolic links point, as they say it.
+    ``denied`` is how many this process may not read; directories among them are also ``cut``.
     """
 
     root: Path
@@ -48,6 +50,7 @@ class Tree:
     directories: frozenset[str]
     links: Mapping[str, str] = field(default_factory=dict)
     cut: int = 0
+    denied: int = 0
     limits: Limits = field(default_factory=Limits)
 
     def has(self, *names: str) -> bool:
@@ -146,6 +149,7 @@ class _Walk:
         self.directories: set[str] = set()
         self.links: dict[str, str] = {}
         self.cut = 0
+        self.denied = 0
 
     def enter(self, handle: int, parts: list[str], prefix: str = "") -> None:
         """Visit the directory ``parts`` below ``handle``, if it is one."""
@@ -154,7 +158,8 @@ class _Walk:
             return
         try:
             child = os.open(parts[0], _DIRECTORY, dir_fd=handle)
-        except OSError:
+        except OSError as error:
+            self.denied += isinstance(error, PermissionError)
             return
         try:
             self.enter(child, parts[1:], f"{prefix}{parts[0]}/")
@@ -176,8 +181,8 @@ class _Walk:
                 continue
             try:
                 child = os.open(name, _DIRECTORY, dir_fd=handle)
-            except OSError:
-                self.cut += 1
+            except OSError as error:
+                self._leave_out(error)
                 continue
             try:
                 self.visit(child, f"{prefix}{name}/", depth + 1)
@@ -189,8 +194,8 @@ class _Walk:
             facts = entry.stat(follow_symlinks=False)
             if stat.S_ISLNK(facts.st_mode):
                 self.links[prefix + entry.name] = os.readlink(entry.name, dir_fd=handle)
-        except OSError:
-            self.cut += 1
+        except OSError as error:
+            self._leave_out(error)
             return
         if stat.S_ISDIR(facts.st_mode):
             if entry.name != ".git":
@@ -198,6 +203,14 @@ class _Walk:
                 children.append(entry.name)
         elif stat.S_ISREG(facts.st_mode):
             self.files[prefix + entry.name] = Entry(size_bytes=facts.st_size)
+            self.denied += not (
+                facts.st_mode & _EVERYBODY == _EVERYBODY
+                or os.access(entry.name, os.R_OK, dir_fd=handle, effective_ids=True)
+            )
+
+    def _leave_out(self, error: OSError) -> None:
+        self.cut += 1
+        self.denied += isinstance(error, PermissionError)
 
 
 def read_tree(root: Path, limits: Limits | None = None, *, below: Iterable[str] = ("",)) -> Tree:
@@ -218,5 +231,6 @@ def read_tree(root: Path, limits: Limits | None = None, *, below: Iterable[str] 
         directories=frozenset(walk.directories),
         links=walk.links,
         cut=walk.cut,
+        denied=walk.denied,
         limits=walk.limits,
     )

@@ -19,6 +19,7 @@ from pytest_atesor.porter.package_tests import (
 )
 from pytest_atesor.porter.phases import Phases
 from pytest_atesor.porter.proofs import MOST_S, describe_proofs, gather_proofs
+from pytest_atesor.porter.readable import forget_products
 from pytest_atesor.porter.recipe import PackageTests
 from pytest_atesor.porter.settings import Settings
 from pytest_atesor.porter.shell import Shell
@@ -45,14 +46,14 @@ class Trial:
     needs: FoundNeeds | KnownNeeds | None = None
 
 
-def keep_products(settings: Settings, place: Place, run: Run) -> None:
-    """Keep the artifacts of ``run`` where a result or a zip will want them."""
-    if not run.artifacts or not (settings.package or settings.attempt_directory is not None):
-        return
-    try:
-        run.kept_bytes = keep_artifacts(run.artifacts, place.workspace, place.kept)
-    except OSError as error:
-        run.notes.append(f"the artifacts cannot be kept: {error}")
+def keep_products(settings: Settings, place: Place, run: Run, shell: Shell) -> None:
+    """Keep the artifacts of ``run`` where a result or a zip will want them. Raises SandboxError."""
+    if run.artifacts and (settings.package or settings.attempt_directory is not None):
+        try:
+            run.kept_bytes = keep_artifacts(run.artifacts, run.artifacts_root, place.kept)
+        except OSError as error:
+            run.notes.append(f"the artifacts cannot be kept: {error}")
+    forget_products(place, shell, run.artifacts_root)
 
 
 def add_proofs(settings: Settings, run: Run, shell: Shell, phases: Phases) -> None:

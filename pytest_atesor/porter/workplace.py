@@ -1,15 +1,20 @@
 """Where things are inside the sandbox, and the scripts that lay out a fresh attempt there."""
 
+from collections.abc import Sequence
+
 from pytest_atesor.porter.builders.interface import Tweak
 from pytest_atesor.porter.builders.shared import quote, words
 
 __all__ = [
     "BUILD_ROOT",
     "HOME",
+    "READABLE",
     "STAGE_ROOT",
     "attempt_environment",
     "build_directory",
+    "forget_readable_script",
     "fresh_tree_script",
+    "readable_script",
     "with_wrappers",
     "wrapper_script",
 ]
@@ -17,6 +22,8 @@ __all__ = [
 HOME = "/workspace/home"
 BUILD_ROOT = "/workspace/build"
 STAGE_ROOT = "/workspace/stage"
+READABLE = "readable"
+"""Below the workspace: root's copies of trees of which the host may not read all."""
 _WRAPPERS = f"{HOME}/wrappers"
 
 _C_COMPILERS = ("cc", "gcc", "gcc-14", "riscv64-linux-gnu-gcc", "c99", "c89", "clang")
@@ -63,6 +70,33 @@ def fresh_tree_script(name: str, *, same_times: bool) -> str:
         f"rm -rf {BUILD_ROOT}/* {BUILD_ROOT}/.[!.]* {STAGE_ROOT}/* {_WRAPPERS}\n"
         f"cp -a --reflink=auto {quote(f'/workspace/src/{name}')} {target}\n{touch}"
     )
+
+
+def readable_script(places: Sequence[str]) -> str:
+    """Return root's script that makes a copy below ``readable/`` that everybody may read.
+
+    ``places`` are paths relative to the workspace, ``stage`` or below ``src`` or ``build``; what is absent is
+    left out. A file that everybody may read already gets a second name there instead of a copy. No link is
+    followed.
+    """
+    return f"""
+umask 022
+{forget_readable_script(places)}mkdir -p {READABLE}/src {READABLE}/build
+for one in{words(places)}; do
+  [ ! -e "$one" ] || cp -al -- "$one" "{READABLE}/$one"
+done
+find {READABLE} -type d ! -perm -555 -exec chmod a+rx {{}} +
+find {READABLE} -type f ! -perm -444 -exec sh -ec 'for one; do
+  cp -p -- "$one" {READABLE}/.one
+  chmod a+r {READABLE}/.one
+  mv -f -- {READABLE}/.one "$one"
+done' sh {{}} +
+"""
+
+
+def forget_readable_script(places: Sequence[str]) -> str:
+    """Return root's script that removes what ``readable_script`` made of ``places``."""
+    return f"rm -rf --{words(f'{READABLE}/{one}' for one in places)}\n"
 
 
 def wrapper_script(tweak: Tweak) -> str:

@@ -47,7 +47,7 @@ def _md5(data: bytes) -> str:
 def test_a_copy_of_the_sandboxs_own_program_proves_nothing(make_tree: MakeTree, elf: Make) -> None:
     tree = make_tree({"product": elf()})
     shell = Shell(_Dpkg({_md5(elf())}), deadline=None, output=None)
-    scan = set_packaged_aside(scan_tree(tree, Before()), tree.root, shell)
+    scan = set_packaged_aside(scan_tree(tree, Before()), shell)
     assert (scan.products, scan.packaged) == ((), ("product",))
     outcome = decide_verdict(scan)
     assert outcome.exit_code == 3
@@ -58,7 +58,7 @@ def test_apk_knows_files_by_another_digest(make_tree: MakeTree, elf: Make) -> No
     tree = make_tree({"product": elf(), "built": elf(flags=4)})
     sha1 = base64.b64encode(hashlib.sha1(elf(), usedforsecurity=False).digest()).decode()
     scan = set_packaged_aside(
-        scan_tree(tree, Before()), tree.root, Shell(_Dpkg({f"Q1{sha1}"}), deadline=None, output=None)
+        scan_tree(tree, Before()), Shell(_Dpkg({f"Q1{sha1}"}), deadline=None, output=None)
     )
     assert ([one.path for one in scan.products], scan.packaged) == (["built"], ("product",))
 
@@ -69,13 +69,11 @@ def test_what_was_built_counts_beside_such_copies_however_many_there_are(
     copies = {f"copy-{number}": elf() + b"%d" % number for number in range(1200)}
     tree = make_tree({**copies, "built": elf(flags=4)})
     shell = Shell(_Dpkg({_md5(one) for one in copies.values()}), deadline=None, output=None)
-    scan = set_packaged_aside(scan_tree(tree, Before()), tree.root, shell)
+    scan = set_packaged_aside(scan_tree(tree, Before()), shell)
     assert [one.path for one in scan.products] == ["built"]
 
 
 def test_nothing_is_set_aside_where_nothing_is_recorded(make_tree: MakeTree, elf: Make) -> None:
     tree = make_tree({"product": elf()})
-    scan = set_packaged_aside(
-        scan_tree(tree, Before()), tree.root, Shell(_Dpkg(set()), deadline=None, output=None)
-    )
+    scan = set_packaged_aside(scan_tree(tree, Before()), Shell(_Dpkg(set()), deadline=None, output=None))
     assert [one.path for one in scan.products] == ["product"]
