@@ -36,7 +36,8 @@ def report(bundle: Path) -> int:
     help="""Compare the bundles BEFORE and AFTER, case by case.
 
     Exit code: 0 without regressions; 1 with, that is a PASS that became anything else. Nothing is called
-    one when list, image, platform, target, agent or timeouts differ; then it says what differs. """,
+    one when image (by name), platform, target, agent or network while building differ, and no case whose
+    own RunSpec (url, ref, timeout_seconds, …) differs; then it says what differs. """,
 )
 @click.argument("before", type=click.Path(path_type=Path))
 @click.argument("after", type=click.Path(path_type=Path))

@@ -1,4 +1,4 @@
-"""Two batches side by side: what changed for each case, and whether they can be compared at all."""
+"""Two batches side by side: what changed for each case, and whether it can be compared at all."""
 
 from dataclasses import dataclass
 from enum import StrEnum, unique
@@ -6,9 +6,9 @@ from typing import Final
 
 from pytest_atesor.core.ledger import Ledger
 from pytest_atesor.core.outcome import Cause, Status
-from pytest_atesor.core.plan import Json, Plan
+from pytest_atesor.core.plan import Case, Json, Plan
 from pytest_atesor.core.summary import Outcome, describe_outcome
-from pytest_atesor.core.text import count_of, sanitize_line
+from pytest_atesor.core.text import sanitize_line
 
 __all__ = ["Change", "Comparison", "ComparisonRow", "compare_batches"]
 
@@ -33,7 +33,10 @@ class Change(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonRow:
-    """One case, matched by label; what a batch does not have is an empty status and None seconds."""
+    """One case, matched by label; what a batch does not have is an empty status and None seconds.
+
+    ``unlike`` has the keys of its RunSpec that differ (url, ref, timeout_seconds, …): another case, then.
+    """
 
     label: str
     change: Change
@@ -42,13 +45,14 @@ class ComparisonRow:
     reason: str
     before_s: float | None
     after_s: float | None
+    unlike: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """All cases of both batches, and in ``differences`` what makes them unlike, one line each.
+    """All cases of both batches, and in ``differences`` what makes the batches unlike, one line each.
 
-    With differences nothing is called a regression.
+    With differences nothing is called a regression, and no case that is another one in the second batch ever.
     """
 
     before: str
@@ -58,8 +62,15 @@ class Comparison:
 
     @property
     def regressions(self) -> tuple[ComparisonRow, ...]:
-        """The newly failing cases of comparable batches."""
-        return () if self.differences else self.select(Change.NEWLY_FAILING)
+        """The newly failing cases of comparable batches that are the same in both."""
+        if self.differences:
+            return ()
+        return tuple(row for row in self.select(Change.NEWLY_FAILING) if not row.unlike)
+
+    @property
+    def unlike(self) -> tuple[ComparisonRow, ...]:
+        """The cases that both batches have and that are not the same in both."""
+        return tuple(row for row in self.rows if row.unlike)
 
     def select(self, change: Change) -> tuple[ComparisonRow, ...]:
         """Return the rows of one kind."""
@@ -74,11 +85,15 @@ def compare_batches(before: Ledger, after: Ledger) -> Comparison:
     noise.
     """
     old, new = _by_label(before), _by_label(after)
+    cases = {case.label: case for case in before.plan.cases}
+    unlike = {case.label: _list_unlike(cases.get(case.label, case), case) for case in after.plan.cases}
     return Comparison(
         before=before.plan.batch_id,
         after=after.plan.batch_id,
         differences=_list_differences(before.plan, after.plan, (_name_images(before), _name_images(after))),
-        rows=tuple(_compare(label, old.get(label), new.get(label)) for label in {**new, **old}),
+        rows=tuple(
+            _compare(label, old.get(label), new.get(label), unlike.get(label, ())) for label in {**new, **old}
+        ),
     )
 
 
@@ -87,7 +102,7 @@ def _by_label(ledger: Ledger) -> dict[str, Outcome]:
     return {case.label: describe_outcome(states[case.case_id]) for case in ledger.plan.cases}
 
 
-def _compare(label: str, old: Outcome | None, new: Outcome | None) -> ComparisonRow:
+def _compare(label: str, old: Outcome | None, new: Outcome | None, unlike: tuple[str, ...]) -> ComparisonRow:
     before_s = old.record.duration_s if old and old.record else None
     after_s = new.record.duration_s if new and new.record else None
     return ComparisonRow(
@@ -98,6 +113,7 @@ def _compare(label: str, old: Outcome | None, new: Outcome | None) -> Comparison
         reason=sanitize_line(new.reason) if new else "",
         before_s=before_s,
         after_s=after_s,
+        unlike=unlike,
     )
 
 
@@ -141,20 +157,17 @@ def _list_differences(before: Plan, after: Plan, images: tuple[str | None, str |
     old, new = _describe(before), _describe(after)
     if None not in images:
         old["image"], new["image"] = images
-    lines = [
+    return tuple(
         f"{name}: {_show(old[name])} before, {_show(new[name])} after"
         for name in old
         if old[name] != new[name]
-    ]
-    timeouts = {case.label: case.timeout_s for case in before.cases}
-    unlike = [case for case in after.cases if timeouts.get(case.label, case.timeout_s) != case.timeout_s]
-    if unlike:
-        first = unlike[0]
-        lines.append(
-            f"timeout: {count_of('case', len(unlike))}, for example {sanitize_line(first.label)}: "
-            f"{timeouts[first.label]} s before, {first.timeout_s} s after"
-        )
-    return tuple(lines)
+    )
+
+
+def _list_unlike(old: Case, new: Case) -> tuple[str, ...]:
+    """Return the keys of a case's RunSpec that differ; what else its list has is nothing to it."""
+    one, other = ({**case.spec, "kind": case.kind, "timeout_seconds": case.timeout_s} for case in (old, new))
+    return tuple(sorted(key for key in {**one, **other} if one.get(key) != other.get(key)))
 
 
 def _name_images(ledger: Ledger) -> str | None:
@@ -169,9 +182,7 @@ def _name_images(ledger: Ledger) -> str | None:
 
 
 def _describe(plan: Plan) -> dict[str, Json]:
-    # The digest says it all: the same list under another path is the same list.
     return {
-        "list": " ".join(sorted(file.sha256[:12] for file in plan.inputs)),
         "platform": plan.platform.value,
         "target": plan.target.value,
         # a batch that was only planned has no image yet

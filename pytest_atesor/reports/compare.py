@@ -2,11 +2,17 @@
 
 from typing import Final
 
-from pytest_atesor.core.comparison import Change, Comparison
+from pytest_atesor.core.comparison import Change, Comparison, ComparisonRow
 from pytest_atesor.core.jsontext import format_json
 from pytest_atesor.core.text import count_of, sanitize_line
 
-__all__ = ["format_comparison", "format_comparison_json", "format_names"]
+__all__ = [
+    "describe_unlike",
+    "format_comparison",
+    "format_comparison_json",
+    "format_names",
+    "name_unlike",
+]
 
 _SHOWN: Final = tuple(change for change in Change if change is not Change.SAME)
 
@@ -17,6 +23,8 @@ def format_comparison(comparison: Comparison) -> str:
     if comparison.differences:
         lines.append("not comparable, so nothing is called a regression:")
         lines += [f"  {difference}" for difference in comparison.differences]
+    elif comparison.unlike:
+        lines.append(describe_unlike(comparison))
     for change in _SHOWN:
         rows = comparison.select(change)
         if not rows:
@@ -27,13 +35,28 @@ def format_comparison(comparison: Comparison) -> str:
             if change in {Change.SLOWER, Change.FASTER}:
                 shown = f"{row.before_s:.1f} s -> {row.after_s:.1f} s"
             reason = f": {row.reason}" if row.reason and change is Change.NEWLY_FAILING else ""
-            lines.append(f"  {sanitize_line(row.label)}  {shown}{reason}")
+            other = f" ({name_unlike(row)})" if row.unlike else ""
+            lines.append(f"  {sanitize_line(row.label)}  {shown}{other}{reason}")
     count = len(comparison.regressions)
     same = len(comparison.select(Change.SAME))
     lines.append(
         f"{count_of('case', len(comparison.rows))}: {count_of('regression', count)}, {same} the same"
     )
     return "\n".join(lines)
+
+
+def describe_unlike(comparison: Comparison) -> str:
+    """Return in one line how many cases are not the same in both batches, and what becomes of them."""
+    first = comparison.unlike[0]
+    return (
+        f"not the same in both, so not called a regression: {count_of('case', len(comparison.unlike))}, "
+        f"for example {sanitize_line(first.label)} ({name_unlike(first)})"
+    )
+
+
+def name_unlike(row: ComparisonRow) -> str:
+    """Return what of a case's RunSpec is not the same in both batches."""
+    return sanitize_line(f"another {', '.join(row.unlike)}")
 
 
 def format_comparison_json(comparison: Comparison) -> str:
@@ -54,6 +77,7 @@ def format_comparison_json(comparison: Comparison) -> str:
                 "reason": row.reason,
                 "before_s": row.before_s,
                 "after_s": row.after_s,
+                "unlike": list(row.unlike),
             }
             for row in comparison.rows
         ],

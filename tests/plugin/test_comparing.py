@@ -43,13 +43,16 @@ def test_the_newly_failing_names_are_what_the_next_batch_runs(
     assert again == {"gron": "PASS", "jq": "PASS"}
 
 
-def test_other_lists_are_not_called_regressions(lab: Lab, bundles: list[str]) -> None:
-    lab.write_list("demo", {"zlib": "pass", "gron": "fail", "jq": "pass", "anew": "fail"})
-    assert lab.run("--atesor-list", "demo", "-n0").code == 1
+def test_another_list_is_compared_package_by_package(lab: Lab, bundles: list[str]) -> None:
+    lab.write_list("more", {"new": "pass", "zlib": "pass", "gron": "fail", "jq": "exclusive", "anew": "fail"})
+    (lab.root / "lock").mkdir()
+    assert lab.run("--atesor-list", "more", "-n0").code == 1
     compared = atesor(lab, "compare", "--json", bundles[0], str(lab.bundles[-1]))
     answer = json.loads(compared.stdout)
-    assert (compared.returncode, answer["comparable"], answer["regressions"]) == (0, False, [])
-    assert [line.split(":")[0] for line in answer["differences"]] == ["list"]
+    assert (compared.returncode, answer["comparable"], answer["regressions"]) == (1, True, ["jq"])
+    changes = {case["label"]: (case["change"], case["unlike"]) for case in answer["cases"]}
+    assert changes["gron"] == ("newly failing", ["url"])
+    assert changes["new"] == ("new", [])
 
 
 @pytest.mark.parametrize("option", [("--atesor-only", "@names.txt"), ("--atesor-only=@names.txt",)])

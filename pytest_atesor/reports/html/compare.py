@@ -5,6 +5,7 @@ from markupsafe import Markup
 
 from pytest_atesor.core.comparison import Change, Comparison
 from pytest_atesor.core.text import sanitize_line
+from pytest_atesor.reports.compare import describe_unlike, name_unlike
 from pytest_atesor.reports.html.page import digest_part, read_part
 
 __all__ = ["format_comparison_page"]
@@ -16,10 +17,11 @@ def format_comparison_page(comparison: Comparison) -> str:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader(__package__, "."), autoescape=True, undefined=jinja2.StrictUndefined
     )
-    environment.filters |= {"line": sanitize_line, "seconds": _show_seconds}
+    environment.filters |= {"line": sanitize_line, "seconds": _show_seconds, "unlike": name_unlike}
     groups = [(change.value, comparison.select(change)) for change in Change if change is not Change.SAME]
     return environment.get_template("compare.html.j2").render(
         comparison=comparison,
+        unlike=describe_unlike(comparison) if comparison.unlike else "",
         groups=[(name, rows) for name, rows in groups if rows],
         style=Markup(style),  # noqa: S704 - the package's own file
         style_hash=digest_part(style),

@@ -1,3 +1,4 @@
+import json
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -8,8 +9,9 @@ from pytest_atesor.core.comparison import Change, compare_batches
 from pytest_atesor.core.events import AttemptEnded, BatchStarted, CasesSelected, CasesSkipped
 from pytest_atesor.core.ledger import Ledger, fold_events
 from pytest_atesor.core.outcome import Cause, Status
-from pytest_atesor.core.plan import Plan
-from pytest_atesor.reports.compare import format_comparison, format_names
+from pytest_atesor.core.plan import InputFile, Plan, Platform
+from pytest_atesor.reports.compare import format_comparison, format_comparison_json, format_names
+from pytest_atesor.reports.html.compare import format_comparison_page
 
 AT = "2026-01-02T03:04:05Z"
 PlanFactory = Callable[..., Plan]
@@ -99,19 +101,68 @@ def test_a_plain_batch_is_not_compared_with_an_accelerated_one(
 def test_unlike_batches_have_no_regressions_and_say_why(
     make_plan: PlanFactory, make_record: RecordFactory
 ) -> None:
-    plan = make_plan("zlib")
-    plan = replace(plan, settings={"image": "one"})
-    other = replace(
-        plan, settings={"image": "two"}, cases=tuple(replace(case, timeout_s=60) for case in plan.cases)
-    )
+    plan = replace(make_plan("zlib"), settings={"image": "one"})
+    other = replace(plan, settings={"image": "two"}, platform=Platform.UBUNTU)
     comparison = compare_batches(
         fold(plan, make_record("zlib")), fold(other, make_record("zlib", Status.FAIL, Cause.BUILD))
     )
     assert comparison.regressions == ()
     assert comparison.differences == (
+        "platform: debian before, ubuntu after",
         "image: one before, two after",
-        "timeout: 1 case, for example zlib: 1800 s before, 60 s after",
     )
+
+
+def test_one_more_package_in_the_list_hides_no_regression(
+    make_plan: PlanFactory, make_record: RecordFactory
+) -> None:
+    before = fold(make_plan("alpha"), make_record("alpha"))
+    longer = replace(make_plan("alpha", "beta"), inputs=(InputFile(path="two.json", sha256="1" * 64),))
+    after = fold(longer, make_record("alpha", Status.FAIL, Cause.BUILD), make_record("beta"))
+    comparison = compare_batches(before, after)
+    assert [row.label for row in comparison.regressions] == ["alpha"]
+    assert (comparison.differences, comparison.unlike) == ((), ())
+    assert format_comparison(comparison).splitlines()[-1] == "2 cases: 1 regression, 0 the same"
+
+
+def test_a_case_that_is_another_one_is_no_regression_and_the_others_are(
+    make_plan: PlanFactory, make_record: RecordFactory
+) -> None:
+    names = ("alpha", "beta", "gamma", "delta")
+    plan = make_plan(*names)
+    alpha, beta, gamma, delta = plan.cases
+    moved = replace(
+        plan,
+        cases=(
+            replace(alpha, spec={**alpha.spec, "url": "https://example.org/fork/alpha", "ref": "v2"}),
+            replace(beta, timeout_s=60),
+            replace(gamma, marks=("slow",)),
+            replace(delta, kind="command", spec=delta.spec),
+        ),
+    )
+    failed = [make_record(name, Status.FAIL, Cause.BUILD, reason="no") for name in names]
+    comparison = compare_batches(fold(plan, *map(make_record, names)), fold(moved, *failed))
+    assert [row.label for row in comparison.regressions] == ["gamma"]
+    assert {row.label: row.unlike for row in comparison.unlike} == {
+        "alpha": ("ref", "url"),
+        "beta": ("timeout_seconds",),
+        "delta": ("kind",),
+    }
+    assert format_comparison(comparison).splitlines()[1:] == [
+        "not the same in both, so not called a regression: 3 cases, for example alpha (another ref, url)",
+        "newly failing (4):",
+        "  alpha  PASS -> FAIL (another ref, url): no",
+        "  beta  PASS -> FAIL (another timeout_seconds): no",
+        "  gamma  PASS -> FAIL: no",
+        "  delta  PASS -> FAIL (another kind): no",
+        "4 cases: 1 regression, 0 the same",
+    ]
+    found = json.loads(format_comparison_json(comparison))
+    assert (found["comparable"], found["regressions"]) == (True, ["gamma"])
+    assert [case["unlike"] for case in found["cases"]] == [["ref", "url"], ["timeout_seconds"], [], ["kind"]]
+    page = format_comparison_page(comparison)
+    assert "not called a regression: 3 cases, for example alpha (another ref, url)" in page
+    assert "<bdi>beta</bdi> <bdi>(another timeout_seconds)</bdi>" in page
 
 
 def started(image: str | None) -> BatchStarted:
