@@ -34,6 +34,13 @@ LITTLE_SPACE_BYTES: Final = 256 * _MIB
 NO_SPACE_BYTES: Final = 8 * _MIB
 """Below this the disk is full, whatever was said."""
 
+LITTLE_FILES: Final = 1000
+"""Below this many files that may still be made the same claim is believed: that is the word for it, too."""
+
+NO_FILES: Final = 10
+"""Below this none can be made, whatever was said."""
+
+_CLAIMS_QUOTA: Final = re.compile(r"quota exceeded|disk quota", re.IGNORECASE)
 _CLAIMS_SPACE: Final = re.compile(r"no space|disk quota|disk (?:is )?full", re.IGNORECASE)
 _CLAIMS_MEMORY: Final = re.compile(
     r"out of memory|cannot allocate memory|memory exhausted|killed signal|signal: 9|signal: killed|oom",
@@ -46,6 +53,7 @@ _DEAD: Final = {
 }
 _VIRTUAL: Final = re.compile(r"lo|docker\d|br-|veth|virbr|cni|podman|vnet|lxc|lxd|flannel|cali")
 _UP: Final = 0x1
+_LEAST: Final = frozenset({"free", "files"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +65,8 @@ class Evidence:
     ``memory_full`` says that its memory was at the limit at some time. ``was_restarted`` means that these
     counters began anew in between. ``refused_forks`` counts the processes that the kernel did not start,
     because the sandbox had as many as it may. ``free_bytes`` is the least free space where the attempt may
-    write, None when it is not known. ``has_network`` is the machine's.
+    write and ``free_files`` how many files may still be made there, None when it is not known or not bounded.
+    ``has_network`` is the machine's.
     """
 
     engine_error: str = ""
@@ -67,6 +76,7 @@ class Evidence:
     was_restarted: bool = False
     refused_forks: int = 0
     free_bytes: int | None = None
+    free_files: int | None = None
     has_network: bool = True
 
 
@@ -95,7 +105,7 @@ def judge_failure(cause: Cause | None, reason: str, evidence: Evidence) -> Judge
 def parse_probe(text: str) -> dict[str, int]:
     """Return the figures of a probe: lines "name value", the names of the kernel and of ``df``.
 
-    Of a name that stands twice the larger figure counts; "free" is the least, in bytes.
+    Of a name that stands twice the larger figure counts; "free", in bytes, and "files" are the least.
     """
     figures: dict[str, int] = {}
     for line in text.splitlines():
@@ -104,7 +114,7 @@ def parse_probe(text: str) -> dict[str, int]:
             continue
         number = int(value)
         if name in figures:
-            number = min(figures[name], number) if name == "free" else max(figures[name], number)
+            number = min(figures[name], number) if name in _LEAST else max(figures[name], number)
         figures[name] = number
     return figures
 
@@ -124,11 +134,21 @@ def _find_fault(cause: Cause | None, reason: str, evidence: Evidence) -> str:
         return f"out of memory: the kernel killed {evidence.oom_kills} of its processes"
     if evidence.state in _DEAD:
         return _DEAD[evidence.state]
-    free = evidence.free_bytes
-    if free is not None and free < (LITTLE_SPACE_BYTES if _CLAIMS_SPACE.search(reason) else NO_SPACE_BYTES):
-        return f"no space left: {free // _MIB} MiB are free"
+    if full := _find_full(reason, evidence):
+        return full
     cut_off = cause in {Cause.SOURCE, Cause.DEPENDENCY} and not evidence.has_network
     return "this machine has no network" if cut_off else ""
+
+
+def _find_full(reason: str, evidence: Evidence) -> str:
+    """Return what there is too little of for files, less with a claim than without; empty when of nothing."""
+    is_claimed = _CLAIMS_SPACE.search(reason) is not None
+    free, files = evidence.free_bytes, evidence.free_files
+    if free is not None and free < (LITTLE_SPACE_BYTES if is_claimed else NO_SPACE_BYTES):
+        return f"no space left: {free // _MIB} MiB are free"
+    if files is not None and files < (LITTLE_FILES if is_claimed else NO_FILES):
+        return f"no space left: {files} more files can be made (inodes)"
+    return ""
 
 
 def _blame_forks(cause: Cause | None, reason: str, count: int) -> Judgement | None:
@@ -143,7 +163,9 @@ def _blame_forks(cause: Cause | None, reason: str, count: int) -> Judgement | No
 
 
 def _is_refuted(reason: str, evidence: Evidence) -> bool:
-    """Say whether a claim of want is the word of a build alone."""
+    """Say whether a claim of want is the word of a build alone. A quota shows in no free space."""
+    if _CLAIMS_QUOTA.search(reason):
+        return False
     if evidence.free_bytes is not None and _CLAIMS_SPACE.search(reason):
         return True
     counted = not evidence.was_restarted and not evidence.memory_full

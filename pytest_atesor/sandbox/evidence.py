@@ -4,12 +4,12 @@ Every figure comes from outside the build's reach: the engine's own record of th
 its control group, the file system's. Nothing here judges; see :mod:`pytest_atesor.core.environment`.
 """
 
-import shutil
+import os
 import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from pytest_atesor.core.environment import Evidence, SandboxState, has_route, parse_probe
 from pytest_atesor.errors import SandboxError, SetupError
@@ -30,7 +30,11 @@ cat /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control 2>/dev
 cat /sys/fs/cgroup/pids.events /sys/fs/cgroup/pids/pids.events 2>/dev/null | sed 's/^/pids_/'
 echo "failcnt $(cat /sys/fs/cgroup/memory/memory.failcnt 2>/dev/null || echo 0)"
 for place in /workspace /tmp; do
-    echo "free $(stat -f -c '%a %S' "$place" | { read -r blocks size; echo $((blocks * size)); })"
+    stat -f -c '%a %S %c %d' "$place" | {
+        read -r blocks size all_files files || exit 0
+        echo "free $((blocks * size))"
+        [ "$all_files" = 0 ] || echo "files $files"
+    }
 done
 true
 """
@@ -68,7 +72,7 @@ def read_evidence(
             refused_forks=count_refused_forks(found.pid),
             has_network=_has_network(),
         )
-    free = min(figures.get("free", 1 << 62), _free(state_directory))
+    here = _free(state_directory)
     return Evidence(
         state=SandboxState.RUNNING,
         # Docker's own flag also remembers what happened before the counters began anew.
@@ -76,16 +80,19 @@ def read_evidence(
         memory_full=figures.get("failcnt", 0) > 0 or figures.get("max", 0) > 0,
         was_restarted=found.was_restarted,
         refused_forks=figures.get("pids_max", 0),
-        free_bytes=free,
+        free_bytes=_least(figures.get("free"), here.bytes),
+        free_files=_least(figures.get("files"), here.files),
         has_network=_has_network(),
     )
 
 
 def read_machine_evidence(directory: Path, oom_kills_before: int) -> Evidence:
     """Return what this machine says where no sandbox is ours."""
+    free = _free(directory)
     return Evidence(
         oom_kills=max(0, count_oom_kills() - oom_kills_before),
-        free_bytes=_free(directory),
+        free_bytes=free.bytes,
+        free_files=free.files,
         has_network=_has_network(),
     )
 
@@ -158,11 +165,23 @@ def _without_sandbox(engine: Engine, state: SandboxState) -> Evidence:
     return Evidence(state=state)
 
 
-def _free(directory: Path) -> int:
+class _Free(NamedTuple):
+    """What may still be written to a file system, None for what is not known or has no bound."""
+
+    bytes: int | None = None
+    files: int | None = None
+
+
+def _free(directory: Path) -> _Free:
     try:
-        return shutil.disk_usage(directory).free
+        found = os.statvfs(directory)
     except OSError:
-        return 1 << 62
+        return _Free()
+    return _Free(found.f_bavail * found.f_frsize, found.f_favail if found.f_files else None)
+
+
+def _least(*figures: int | None) -> int | None:
+    return min((one for one in figures if one is not None), default=None)
 
 
 def _has_network() -> bool:

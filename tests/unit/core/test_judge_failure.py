@@ -51,6 +51,10 @@ PROVEN = {
         "out of memory: the kernel killed 2 of its processes",
     ),
     "full": (Evidence(state="running", free_bytes=0), "no space left: 0 MiB are free"),
+    "no files": (
+        Evidence(state="running", free_bytes=50 * GIB, free_files=0),
+        "no space left: 0 more files can be made (inodes)",
+    ),
 }
 
 
@@ -68,6 +72,25 @@ def test_a_claim_of_a_full_disk_holds_where_little_is_free() -> None:
     assert judged is not None
     assert judged.cause is Cause.ENVIRONMENT
     assert judge_failure(Cause.BUILD, "undefined reference to foo", little) is None
+
+
+def test_a_claim_of_a_full_disk_holds_where_few_files_can_be_made() -> None:
+    few = Evidence(state="running", free_bytes=50 * GIB, free_files=400)
+    assert judge_failure(Cause.ENVIRONMENT, FORGED["a full disk"], few) == Judgement(
+        Cause.ENVIRONMENT,
+        "no space left: 400 more files can be made (inodes); last: ld: final link failed: No space left on "
+        "device",
+    )
+    assert judge_failure(Cause.BUILD, "undefined reference to foo", few) is None
+
+
+def test_free_space_says_nothing_against_a_quota() -> None:
+    assert judge_failure(Cause.ENVIRONMENT, "write: Disk quota exceeded", HEALTHY) is None
+
+
+def test_a_claim_that_nothing_was_measured_against_stands() -> None:
+    unknown = Evidence(state="running", free_bytes=None)
+    assert judge_failure(Cause.ENVIRONMENT, FORGED["a full disk"], unknown) is None
 
 
 @pytest.mark.parametrize("cause", [Cause.SOURCE, Cause.DEPENDENCY])
@@ -114,8 +137,8 @@ def test_what_we_did_ourselves_needs_no_evidence(cause: Cause) -> None:
 
 def test_the_kernel_s_lines_become_figures() -> None:
     text = "high 0\nmax 7\noom 1\noom_kill 3\noom_kill_disable 0\nfailcnt 0\nfree 900\nfree 20\nfree -\n"
-    figures = parse_probe(text)
-    assert (figures["oom_kill"], figures["max"], figures["free"]) == (3, 7, 20)
+    figures = parse_probe(f"{text}files 5\nfiles 8\n")
+    assert (figures["oom_kill"], figures["max"], figures["free"], figures["files"]) == (3, 7, 20, 5)
 
 
 HEAD = "Iface\tDestination\tGateway\tFlags\tRefCnt\n"

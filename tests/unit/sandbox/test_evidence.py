@@ -1,5 +1,7 @@
 """What the engine and the kernel are asked after a failure, and what their answers become."""
 
+import os
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,6 +40,49 @@ def test_the_kernel_s_counters_are_read_inside(tmp_path: Path) -> None:
     assert (evidence.state, evidence.oom_kills, evidence.memory_full) == ("running", 2, True)
     assert evidence.free_bytes == 70
     assert (evidence.was_restarted, evidence.refused_forks) == (False, 3)
+
+
+@dataclass
+class MountingEngine(FakeEngine):
+    """Runs what it is given here, where /tmp is a file system of its own with these options."""
+
+    options: str = ""
+
+    def exec_argv(self, name: str, command: ExecSpec) -> list[str]:
+        del name
+        own = ("--propagation=private",) if os.geteuid() == 0 else ("--user", "--map-root-user")
+        mount = 'mount -t tmpfs -o "$0" none /tmp && exec "$@"'
+        return ["unshare", "--mount", *own, "sh", "-c", mount, self.options, *command.argv]
+
+
+@pytest.mark.parametrize(
+    ("options", "files"),
+    [
+        pytest.param("size=1g,nr_inodes=1", 0, id="none"),
+        pytest.param("size=1g,nr_inodes=5", 4, id="four"),
+    ],
+)
+def test_how_many_files_can_be_made_is_asked_like_how_many_bytes(
+    tmp_path: Path, options: str, files: int
+) -> None:
+    engine = MountingEngine(containers={"box": ALIVE}, options=options)
+    probe = engine.exec_argv("box", ExecSpec(argv=["true"]))
+    if subprocess.run(probe, capture_output=True, check=False).returncode != 0:
+        pytest.skip("needs a mount namespace of its own")
+    evidence = read_evidence(engine, "box", tmp_path)
+    assert (evidence.free_files, (evidence.free_bytes or 0) > 1 << 20) == (files, True)
+
+
+def test_files_without_a_bound_are_no_want_of_them(tmp_path: Path) -> None:
+    engine = engine_with(ALIVE, says="printf 'free 70\n'")
+    here = os.statvfs(tmp_path)
+    assert (read_evidence(engine, "box", tmp_path).free_files is None) == (here.f_files == 0)
+    assert (read_machine_evidence(tmp_path, 0).free_files is None) == (here.f_files == 0)
+
+
+def test_what_cannot_be_measured_is_not_known(tmp_path: Path) -> None:
+    evidence = read_evidence(engine_with(ALIVE), "box", tmp_path / "gone")
+    assert (evidence.free_bytes, evidence.free_files) == (None, None)
 
 
 def test_counters_of_a_sandbox_that_was_restarted_are_marked(tmp_path: Path) -> None:
