@@ -3,16 +3,19 @@
 import argparse
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NoReturn
 
 from pytest_atesor.core.dotenv import tell_origin
+from pytest_atesor.core.jsontext import show_value
+from pytest_atesor.core.names import redact_text
 from pytest_atesor.core.native import MACHINE_VARIABLE
 from pytest_atesor.core.package_testing import TESTS_VARIABLE, PackageTesting, parse_package_testing
 from pytest_atesor.core.plan import DEFAULT_MAX_ATTEMPTS, Platform, Target
 from pytest_atesor.core.text import LONGEST_LINE, sanitize_line
+from pytest_atesor.core.urls import SourceUrlError, check_ref, parse_mirror, parse_source_url
 from pytest_atesor.core.yes_no import parse_yes_no
 from pytest_atesor.errors import SetupError, UsageError
 
@@ -62,11 +65,18 @@ def read_settings(
     url = given.repo or given.url
     if not url:
         raise UsageError(f"no source given; name it: {program} URL")
+    ref = given.ref or environ.get("ATESOR_REF") or None
+    mirrors = tuple(given.mirror) or _mirrors(environ)
+    _check(parse_source_url, url, "source")
+    if ref is not None:
+        _check(check_ref, ref, "ref", "" if given.ref else tell_origin("ATESOR_REF", environ))
+    for mirror in mirrors:
+        _check(parse_mirror, mirror, "mirror", "" if given.mirror else tell_origin("ATESOR_MIRRORS", environ))
     directory = environ.get("ATESOR_ATTEMPT_DIR")
     return Settings(
         url=url,
-        ref=given.ref or environ.get("ATESOR_REF") or None,
-        mirrors=tuple(given.mirror) or _mirrors(environ),
+        ref=ref,
+        mirrors=mirrors,
         max_attempts=given.max_attempts,
         container=given.container or f"atesor-port-{platform}",
         platform=platform,
@@ -232,6 +242,15 @@ def _mirrors(environ: Mapping[str, str]) -> tuple[str, ...]:
         origin = tell_origin("ATESOR_MIRRORS", environ)
         raise UsageError(f"{text[:80]!r} from {origin} is no JSON array of strings; correct or unset it")
     return tuple(value)
+
+
+def _check(check: Callable[[str], object], value: str, what: str, origin: str = "") -> None:
+    """Raise UsageError for what a package list refuses, but for secrets: they may be typed."""
+    try:
+        check(value)
+    except SourceUrlError as error:
+        shown = f"{show_value(redact_text(value))}{f' from {origin}' if origin else ''}"
+        raise UsageError(f"the {what} {shown} is refused: {error}") from None
 
 
 def _epoch(environ: Mapping[str, str]) -> float | None:

@@ -36,19 +36,19 @@ def test_the_batch_flags_are_understood() -> None:
 def test_environment_fills_what_flags_leave_open() -> None:
     environ = {
         "ATESOR_REF": "v1",
-        "ATESOR_MIRRORS": '["deb:r"]',
+        "ATESOR_MIRRORS": '["deb:zlib"]',
         "ATESOR_ENGINE": "podman",
         "ATESOR_RUN_DEADLINE": "1700000000.5",
         "ATESOR_ATTEMPT_DIR": "/x",
     }
     settings = read_settings(_SEED, environ)
-    assert (settings.ref, settings.mirrors, settings.engine) == ("v1", ("deb:r",), "podman")
+    assert (settings.ref, settings.mirrors, settings.engine) == ("v1", ("deb:zlib",), "podman")
     assert (settings.kill_at, settings.attempt_directory) == (1700000000.5, Path("/x"))
     flags = read_settings(
-        [*_SEED, "--ref", "main", "--mirror", "https://a/b", "--mirror", "deb:x", "--engine", "docker"],
+        [*_SEED, "--ref", "main", "--mirror", "https://a/b", "--mirror", "deb:gron", "--engine", "docker"],
         environ,
     )
-    assert (flags.ref, flags.mirrors, flags.engine) == ("main", ("https://a/b", "deb:x"), "docker")
+    assert (flags.ref, flags.mirrors, flags.engine) == ("main", ("https://a/b", "deb:gron"), "docker")
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_a_plain_sandbox_is_asked_for_by_flag_or_variable(
     [
         ("ATESOR_NO_ACCELERATION", "perhaps"),
         ("ATESOR_BUILD_NETWORK", "perhaps"),
-        ("ATESOR_MIRRORS", "deb:x"),
+        ("ATESOR_MIRRORS", "deb:gron"),
         ("ATESOR_MIRRORS", "[1]"),
         ("ATESOR_RUN_DEADLINE", "soon"),
         ("ATESOR_RUN_DEADLINE", "nan"),

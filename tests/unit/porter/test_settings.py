@@ -46,6 +46,11 @@ BAD = {
     "container": (["--container", "a b"], "bad container name 'a b'; use letters, digits,"),
     "empty container": (["--container="], "bad container name ''"),
     "two sources": (["one", "two"], "unrecognized arguments: two; see"),
+    "no URL": (["foo"], 'the source "foo" is refused: it is no URL; write https://host/owner/repo'),
+    "remote helper": (["--repo", "ext::sh"], 'the source "ext::sh" is refused: remote helpers such as ext::'),
+    "mirror": ([URL, "--mirror", "fd::7"], 'the mirror "fd::7" is refused: remote helpers such as ext::'),
+    "Debian mirror": ([URL, "--mirror", "deb:A b"], 'the mirror "deb:A b" is refused: what follows deb:'),
+    "ref": ([URL, "--ref", "a..b"], 'the ref "a..b" is refused: git allows no such ref name'),
     "no source": ([], "no source given; name it: atesor port URL"),
 }
 
@@ -58,6 +63,23 @@ def test_a_bad_flag_is_one_line(flags: list[str], words: str, capsys: pytest.Cap
     assert line.startswith("atesor: error: ")
     assert words in line
     assert captured.out == ""
+
+
+def test_a_bad_place_in_a_variable_is_named_with_it_unless_a_flag_decides() -> None:
+    environ = {"ATESOR_REF": "-x", "ATESOR_MIRRORS": '["deb:"]'}
+    with pytest.raises(UsageError, match='the ref "-x" from ATESOR_REF is refused: it starts with'):
+        read(**environ)
+    with pytest.raises(UsageError, match='the mirror "deb:" from ATESOR_MIRRORS is refused: what follows'):
+        read("--ref", "v1", **environ)
+    settings = read("--ref", "v1", "--mirror", "deb:zlib", **environ)
+    assert (settings.ref, settings.mirrors) == ("v1", ("deb:zlib",))
+
+
+def test_a_secret_may_be_typed_and_is_not_shown() -> None:
+    assert read("--repo", "https://me:hunter2@example.org/o/r").url.startswith("https://me:hunter2@")
+    with pytest.raises(UsageError) as caught:
+        read("--repo", "https://me:hunter2@example.org:99999/o/r")
+    assert "hunter2" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +142,7 @@ def test_a_recipe_is_taken_before_flags_and_behind_them(
     monkeypatch.setenv("PATH", str(tmp_path))  # no engine is the next thing that is missed
     recipe = Recipe(
         url=URL,
-        url_used="deb:p",
+        url_used="deb:zlib",
         platform="ubuntu",
         build_system="make",
         commands=(),
