@@ -241,6 +241,24 @@ _REPAIRED = [
         id="autotools-of-old",
     ),
     pytest.param(
+        ["gnulib"],
+        {
+            "bootstrap": "#!/bin/sh -e\n"
+            "for one; do case $one in --gnulib-srcdir=*) gnulib=${one#*=} ;; esac; done\n"
+            '[ -d "$gnulib" ] || { echo "$0: Error: --no-git requires --gnulib-srcdir"; exit 1; }\n'
+            '"$gnulib/gnulib-tool" --import --no-vc-files --source-base=lib c-ctype\nautoreconf -fi\n',
+            "bootstrap.conf": "gnulib_modules=c-ctype\n",
+            "configure.ac": "AC_INIT([x],[1])\nAC_CONFIG_AUX_DIR([build-aux])\n"
+            "AC_CONFIG_HEADERS([config.h])\nAM_INIT_AUTOMAKE([foreign])\nAC_PROG_CC\ngl_EARLY\ngl_INIT\n"
+            "AC_CONFIG_FILES([Makefile lib/Makefile])\nAC_OUTPUT\n",
+            "Makefile.am": "ACLOCAL_AMFLAGS = -I m4\nSUBDIRS = lib\nbin_PROGRAMS = x\nx_SOURCES = x.c\n"
+            "x_CPPFLAGS = -Ilib -I$(srcdir)/lib\nx_LDADD = lib/libgnu.a\n",
+            "x.c": '#include <config.h>\n#include "c-ctype.h"\n'
+            "int main(int n, char **v) { return !c_isalpha(v[0][n]); }\n",
+        },
+        id="gnulib",
+    ),
+    pytest.param(
         ["go-directive"],
         {
             "go.mod": "module example.org/x\n\ngo 1.99\n\ntoolchain go1.99.1\n",

@@ -13,15 +13,20 @@ from pytest_atesor.porter.tree import Tree
 __all__ = ["AutotoolsBuilder", "AutotoolsProject"]
 
 _SCRIPTS = ("autogen.sh", "bootstrap", "bootstrap.sh", "buildconf", "buildconf.sh", "autogen", "autobuild.sh")
+_GNULIB = "/usr/share/gnulib"
 _SOURCES = ("configure.ac", "configure.in")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AutotoolsProject(Project):
-    """Whether configure is there, the project's script that generates it, whether config.sub is too old."""
+    """Whether configure is there, the project's script that generates it, whether config.sub is too old.
+
+    ``has_gnulib`` says that it is made with gnulib's own ``bootstrap``.
+    """
 
     is_generated: bool = True
     script: str = ""
+    has_gnulib: bool = False
     is_stale: bool = False
 
     def plan(self, options: BuildOptions) -> tuple[Step, ...]:
@@ -29,7 +34,7 @@ class AutotoolsProject(Project):
         steps: list[Step] = []
         regenerate = "autoreconf" in options.tweak.prepare
         if not self.is_generated or regenerate:
-            steps.append(Step(name="generate", script=_generate(self.script)))
+            steps.append(Step(name="generate", script=_generate(self.script, has_gnulib=self.has_gnulib)))
         refresh = ""
         if self.is_stale or "config-sub" in options.tweak.prepare:
             refresh = (
@@ -71,7 +76,9 @@ class AutotoolsBuilder(Builder):
             source = next((one for one in _SOURCES if tree.has(prefix + one)), None)
             if not generated and source is None:
                 continue
-            script = next((one for one in _SCRIPTS if tree.has(prefix + one)), "")
+            has_gnulib = tree.has(f"{prefix}bootstrap") and tree.has(f"{prefix}bootstrap.conf")
+            scripts = ("bootstrap", *_SCRIPTS) if has_gnulib else _SCRIPTS
+            script = next((one for one in scripts if tree.has(prefix + one)), "")
             rank = 80 if generated else 72
             automake = tree.has(f"{prefix}Makefile.am", f"{prefix}Makefile.in")
             if not automake and tree.has(f"{prefix}Makefile"):
@@ -82,12 +89,17 @@ class AutotoolsBuilder(Builder):
                 rank=rank - depth_penalty(place),
                 evidence=f"{prefix}{'configure' if generated else source}",
                 project=AutotoolsProject(
-                    is_generated=generated, script=script, is_stale=_has_stale_config_sub(tree)
+                    is_generated=generated,
+                    script=script,
+                    has_gnulib=has_gnulib,
+                    is_stale=_has_stale_config_sub(tree),
                 ),
             )
 
 
-def _generate(script: str) -> str:
+def _generate(script: str, *, has_gnulib: bool) -> str:
+    if has_gnulib:  # it brings files that autoreconf misses, and runs that itself
+        return f"chmod +x {script}\n./{script} --skip-po --no-git --gnulib-srcdir={_GNULIB}\n[ -f configure ]"
     commands = "mkdir -p m4\nautoreconf -fi"
     if not script:
         return commands

@@ -34,6 +34,19 @@ RULES: tuple[Rule, ...] = (
         independent=True,
     ),
     Rule(
+        name="gnulib",
+        pattern=(
+            r"gnulib-tool['’]? in PATH|does not contain gnulib-tool|--no-git requires --gnulib-srcdir"
+            r"|gnulib-tool: (?:(?:command )?not found|No such file)"
+        ),
+        fix=Install(kind=NeedKind.PACKAGE, names=("gnulib",)),
+        sample=(
+            "./bootstrap: Error: --gnulib-srcdir or $GNULIB_SRCDIR is specified,\n"
+            "                   but does not contain gnulib-tool\n"
+        ),
+        builders=("autotools",),
+    ),
+    Rule(
         name="config-sub",
         pattern=(
             r"cannot guess build type|unable to guess system type|machine .riscv64[^\n]* not recognized"
