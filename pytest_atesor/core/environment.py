@@ -51,8 +51,14 @@ _DEAD: Final = {
     SandboxState.ABSENT: "the sandbox vanished while the case ran",
     SandboxState.STUCK: "the sandbox starts no more programs",
 }
-_VIRTUAL: Final = re.compile(r"lo|docker\d|br-|veth|virbr|cni|podman|vnet|lxc|lxd|flannel|cali")
+_INNER: Final = re.compile(
+    r"lo|br-[0-9a-f]{12}|(?:docker|veth|virbr|cni|podman|vnet|lxc|lxd|incus|flannel|cali).*"
+)
+"""Devices behind which there is nothing but this machine's own containers, unless a gateway stands there."""
+
 _UP: Final = 0x1
+_GATEWAY: Final = 0x2
+_REJECT: Final = 0x200
 _LEAST: Final = frozenset({"free", "files"})
 
 
@@ -174,13 +180,19 @@ def _is_refuted(reason: str, evidence: Evidence) -> bool:
 
 def _leads_out(fields: list[str]) -> bool:
     flags = 3
-    return len(fields) > flags and not _VIRTUAL.match(fields[0]) and bool(int(fields[flags], 16) & _UP)
+    if len(fields) <= flags or not _is_usable(bits := int(fields[flags], 16)):
+        return False
+    return bool(bits & _GATEWAY) or _INNER.fullmatch(fields[0]) is None
 
 
 def _leads_out_v6(fields: Iterable[str]) -> bool:
     found = list(fields)
-    flags, device = 8, 9
-    if len(found) <= device or _VIRTUAL.match(found[device]) or found[0].startswith(("fe80", "ff")):
+    gateway, flags, device = 4, 8, 9
+    if len(found) <= device or found[0].startswith(("fe80", "ff")):
         return False
-    # a route through a gateway: the addresses of one's own and of the link lead nowhere else
-    return bool(int(found[flags], 16) & _UP) and found[4].strip("0") != ""
+    # the addresses of one's own and of the link lead nowhere else
+    return _is_usable(int(found[flags], 16)) and found[gateway].strip("0") != ""
+
+
+def _is_usable(flags: int) -> bool:
+    return bool(flags & _UP) and not flags & _REJECT

@@ -143,21 +143,37 @@ def test_the_kernel_s_lines_become_figures() -> None:
 
 HEAD = "Iface\tDestination\tGateway\tFlags\tRefCnt\n"
 ETH = "eth0\t00000000\t010200C0\t0003\t0\n"
-BRIDGE = "docker0\t000011AC\t00000000\t0001\t0\nbr-5f\t000012AC\t00000000\t0001\t0\n"
+BRIDGE = "docker0\t000011AC\t00000000\t0001\t0\nbr-5f0123456789\t000012AC\t00000000\t0001\t0\n"
+INNER = "".join(
+    f"{name}\t000011AC\t00000000\t0001\t0\n"
+    for name in ("lo", "veth1a", "virbr0", "cni-podman0", "podman1", "lxdbr0", "docker_gwbridge")
+)
+UPLINK = "br-lan\t00000000\t0101A8C0\t0003\t0\nbr-lan\t0001A8C0\t00000000\t0001\t0\n"
+HASHED = "br-5f0123456789\t00000000\t0101A8C0\t0003\t0\n"
+LINK = "{}\t0001A8C0\t00000000\t0001\t0\n"
+UNREACHABLE = "*\t00000000\t00000000\t0201\t0\n"
 ZERO = "0" * 32
-V6 = f"{ZERO} 00 {ZERO} 00 fd{'0' * 29}1 00000400 00000002 00000000 00000003 eth0\n"
+GATEWAY = f"fd{'0' * 29}1"
+V6 = f"{ZERO} 00 {ZERO} 00 {GATEWAY} 00000400 00000002 00000000 00000003 eth0\n"
+V6_BRIDGE = f"{ZERO} 00 {ZERO} 00 {GATEWAY} 00000400 00000002 00000000 00000003 br-lan\n"
 V6_OWN = f"{'0' * 31}1 80 {ZERO} 00 {ZERO} 00000000 00000002 00000000 80200001 lo\n"
+V6_NONE = f"{ZERO} 00 {ZERO} 00 {ZERO} ffffffff 00000001 00000000 00200200 lo\n"
 
 
 @pytest.mark.parametrize(
     ("ipv4", "ipv6", "leads_out"),
     [
-        (HEAD + ETH + BRIDGE, "", True),
-        (HEAD + BRIDGE, V6_OWN, False),
-        (HEAD, V6, True),
-        (HEAD, "", False),
+        pytest.param(HEAD + ETH + BRIDGE, "", True, id="a card"),
+        pytest.param(HEAD + BRIDGE + INNER, V6_OWN + V6_NONE, False, id="bridges only"),
+        pytest.param(HEAD + BRIDGE + UPLINK, "", True, id="a bridge with the card in it"),
+        pytest.param(HEAD + HASHED, "", True, id="a gateway behind a bridge of any name"),
+        pytest.param(HEAD + LINK.format("br-lan"), "", True, id="a bridge's own network"),
+        pytest.param(HEAD + LINK.format("lowpan0"), "", True, id="a card's own network"),
+        pytest.param(HEAD + UNREACHABLE, V6_NONE, False, id="refused"),
+        pytest.param(HEAD, V6, True, id="version 6 only"),
+        pytest.param(HEAD, V6_BRIDGE, True, id="version 6 over a bridge"),
+        pytest.param(HEAD, "", False, id="nothing"),
     ],
-    ids=["a card", "bridges only", "version 6 only", "nothing"],
 )
 def test_only_a_route_off_this_machine_is_a_network(ipv4: str, ipv6: str, *, leads_out: bool) -> None:
     assert has_route(ipv4, ipv6) is leads_out
