@@ -33,12 +33,14 @@ _Loader: Final[type[Any]] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 class Mark:
     """Where a value stands.
 
-    The file as the user knows it, the line from 1 (None: not known), and how an unquoted scalar is written.
+    The file as the user knows it, the line from 1 (None: not known), how an unquoted scalar is written, and
+    what makes the value a text where quotes do not.
     """
 
     where: str
     line: int | None
     written: str | None = None
+    as_text: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -147,7 +147,7 @@ def parse_runspec(document: Document, where: str, kinds: Mapping[str, Kind]) -> 
         )
     _check_keys(value, kind, where, document)
     body = cast("Mapping[str, Json]", value[kind.name])
-    check_schema(cast("Json", body), kind.schema, where, _marks_below(document, kind.name))
+    check_schema(cast("Json", body), kind.schema, where, document.marks, below=(kind.name,))
     for fault in kind.find_faults(body):
         path = (kind.name, *fault.path)
         value_there = _value_at(document.value, path)
@@ -191,10 +191,6 @@ def _check_keys(value: Mapping[str, Json], kind: Kind, where: str, document: Doc
             f"{locate(('kind',), where, document.marks)}: a RunSpec of kind {kind.name} needs an object "
             f"{show_value(kind.name)}; add it"
         )
-
-
-def _marks_below(document: Document, key: str) -> Mapping[JsonPath, Any]:
-    return {path[1:]: mark for path, mark in document.marks.items() if path[:1] == (key,)}
 
 
 def _value_at(value: Json, path: JsonPath) -> Json:

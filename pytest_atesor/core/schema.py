@@ -41,13 +41,18 @@ def load_schema(name: str) -> Mapping[str, Any]:
 
 
 def check_schema(
-    document: Json, schema: str | Mapping[str, Any], where: str, marks: Mapping[JsonPath, Mark] | None = None
+    document: Json,
+    schema: str | Mapping[str, Any],
+    where: str,
+    marks: Mapping[JsonPath, Mark] | None = None,
+    *,
+    below: JsonPath = (),
 ) -> None:
     """Check ``document`` against a schema: one of ours by its short name, or another as a mapping.
 
-    Raises BadInputError for the first fault in document order: one line with ``where`` (or the file and line
-    that ``marks`` knows for the place), the JSON path, the value, what is wanted, and how many more faults
-    there are.
+    ``where`` is its file, in which it stands at ``below``. Raises BadInputError for the first fault in
+    document order: one line with ``where`` (or the file and line that ``marks`` knows for the place), the
+    JSON path in the file, the value, what is wanted, and how many more faults there are.
     """
     if isinstance(schema, str) and _acceptance(schema)(document):
         return
@@ -58,9 +63,10 @@ def check_schema(
     others = len(found) - 1
     more = f" (and {others} more fault{'s' if others > 1 else ''})" if others else ""
     fault = _leaf(found[0])
-    path = tuple(fault.absolute_path)
+    path = (*below, *fault.absolute_path)
+    known = marks or {}
     raise BadInputError(
-        f"{locate(path, where, marks or {})}: {_describe(fault)}{_hint(fault, marks or {})}{more}"
+        f"{locate(path, where, known)}: {_describe(fault)}{_hint(fault, known.get(path))}{more}"
     )
 
 
@@ -113,17 +119,13 @@ def _leaf(error: ValidationError) -> ValidationError:
     return error
 
 
-def _hint(error: ValidationError, marks: Mapping[JsonPath, Mark]) -> str:
-    """Say how to quote what YAML took for a number or a truth value where text is wanted."""
-    mark = marks.get(tuple(error.absolute_path))
-    if (
-        error.validator != "type"
-        or "string" not in str(error.validator_value)
-        or mark is None
-        or not mark.written
-    ):
+def _hint(error: ValidationError, mark: Mark | None) -> str:
+    """Say how what is a number or a truth value becomes text where text is wanted."""
+    if error.validator != "type" or "string" not in str(error.validator_value) or mark is None:
         return ""
-    return f"; quote it: {show_value(mark.written)}"
+    if mark.as_text:
+        return f"; {mark.as_text}"
+    return f"; quote it: {show_value(mark.written)}" if mark.written else ""
 
 
 def _describe(error: ValidationError) -> str:

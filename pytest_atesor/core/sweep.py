@@ -283,7 +283,8 @@ def _vary(base: Document, axes: Sequence[_Axis], values: Sequence[Json], documen
     for axis, chosen in zip(axes, values, strict=True):
         value = _set(value, axis.path, chosen)
         known = (document.marks.get(axis.at[:length]) for length in range(len(axis.at), -1, -1))
-        marks[axis.path] = next((mark for mark in known if mark is not None), unknown)
+        mark = next((mark for mark in known if mark is not None), unknown)
+        marks[axis.path] = replace(mark, as_text="add as_text: true to its axis")
     return Document(value=value, marks=marks, where=base.where)
 
 

@@ -84,10 +84,12 @@ def test_a_command_says_how_to_run_any_program() -> None:
         pytest.param(
             PORT + "command: {}\n", 'c.yaml, line 5, command: unknown key "command"', id="two-bodies"
         ),
-        pytest.param(PORT + "  rev: x\n", 'c.yaml, line 4, the document: unknown key "rev"', id="body-key"),
+        pytest.param(
+            PORT + "  rev: x\n", 'c.yaml, line 4, port: unknown key "rev"; did you mean "ref"?', id="body-key"
+        ),
         pytest.param(
             PORT + "  ref: 1.10\n",
-            'c.yaml, line 5, ref: 1.1 must be a string; quote it: "1.10"',
+            'c.yaml, line 5, port.ref: 1.1 must be a string; quote it: "1.10"',
             id="ref-number",
         ),
         pytest.param(
@@ -107,16 +109,28 @@ def test_a_command_says_how_to_run_any_program() -> None:
             id="secret",
         ),
         pytest.param(
-            COMMAND, 'c.yaml, line 4, argv[0]: true must be a string; quote it: "true"', id="argv-bool"
+            COMMAND,
+            'c.yaml, line 4, command.argv[0]: true must be a string; quote it: "true"',
+            id="argv-bool",
+        ),
+        pytest.param(
+            COMMAND.replace("[true]", "sh"),
+            'c.yaml, line 4, command.argv: "sh" must be an array',
+            id="argv-text",
+        ),
+        pytest.param(
+            COMMAND.replace("argv: [true]", "env: {A: b}"),
+            'c.yaml, line 4, command: the key "argv" is missing',
+            id="no-argv",
         ),
         pytest.param(
             COMMAND.replace("[true]", "[]"),
-            "c.yaml, line 4, argv: [] must have at least 1 element",
+            "c.yaml, line 4, command.argv: [] must have at least 1 element",
             id="argv-empty",
         ),
         pytest.param(
             COMMAND.replace("[true]", "[a]\n  env: {B: 5}"),
-            "c.yaml, line 5, env.B: 5 must be a string",
+            'c.yaml, line 5, command.env.B: 5 must be a string; quote it: "5"',
             id="env-number",
         ),
         pytest.param(
@@ -163,7 +177,7 @@ def test_a_third_kind_needs_nothing_of_the_core() -> None:
     schema = {"type": "object", "required": ["level"], "properties": {"level": {"type": "integer"}}}
     kinds = {**BUILT_IN_KINDS, "measure": Kind(name="measure", schema=schema, find_faults=find_faults)}
     assert parse(HEAD + "kind: measure\nmeasure: {level: 3}\n", kinds).body == {"level": 3}
-    with pytest.raises(BadInputError, match=r"c\.yaml, line 3, level: \"x\" must be a whole number"):
+    with pytest.raises(BadInputError, match=r"c\.yaml, line 3, measure.level: \"x\" must be a whole number"):
         parse(HEAD + "kind: measure\nmeasure: {level: x}\n", kinds)
     with pytest.raises(BadInputError, match=r"measure\.level: 13 is refused: it brings bad luck"):
         parse(HEAD + "kind: measure\nmeasure: {level: 13}\n", kinds)
@@ -189,7 +203,9 @@ def test_imports_merge_deeply_and_in_order_below_the_file_itself() -> None:
 def test_a_fault_in_an_import_names_the_import() -> None:
     imports = imports_from({"a.yaml": "\n\nport:\n  max_attempts: 0\n"})
     document = imports.resolve(parse_yaml("imports: [a.yaml]\n" + PORT, "c.yaml"), "c.yaml")
-    with pytest.raises(BadInputError, match=r"^profiles/a\.yaml, line 4, max_attempts: 0 must be at least 1"):
+    with pytest.raises(
+        BadInputError, match=r"^profiles/a\.yaml, line 4, port.max_attempts: 0 must be at least 1"
+    ):
         parse_runspec(document, "c.yaml", BUILT_IN_KINDS)
 
 
@@ -220,7 +236,7 @@ def test_a_fault_names_the_file_that_it_came_from_where_one_is_json(
     document = imports_from(files).resolve(parse_document(text, where), where)
     with pytest.raises(BadInputError) as caught:
         parse_runspec(document, where, BUILT_IN_KINDS)
-    assert str(caught.value) == f"{named}, max_attempts: 0 must be at least 1"
+    assert str(caught.value) == f"{named}, port.max_attempts: 0 must be at least 1"
 
 
 @pytest.mark.parametrize(

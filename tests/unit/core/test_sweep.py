@@ -184,7 +184,11 @@ BAD = {
         "  exclude: [{command.env.level: low}]",
         "every combination",
     ),
-    "wrong value": ("[{parameter: command.env.SIZE, values: [1]}]", "", "s.yaml, line 4"),
+    "wrong value": (
+        "[{parameter: command.env.SIZE, values: [1]}]",
+        "",
+        "s.yaml, line 4, command.env.SIZE: 1 must be a string; add as_text: true to its axis",
+    ),
     "duplicate key": (f"[{LEVELS}]", "  base: c.yaml", "the key stands twice"),
     "unquoted": ("[{parameter: command.env.level, values: [no]}]", "", "quote it"),
 }
