@@ -11,6 +11,7 @@ from pytest_atesor.errors import BadInputError
 __all__ = ["TreeReader", "read_input"]
 
 _LARGEST_BYTES: Final = 64 * 1024 * 1024
+_MISSING: Final = "check the path"
 
 
 class TreeReader:
@@ -31,15 +32,16 @@ class TreeReader:
 
     def read_import(self, path: str) -> InputText:
         """Read a fragment by its path relative to the profile root. Raises BadInputError."""
-        return self._read(self._profiles, path, "the profile root")
+        missing = f"imports count from the profile root {self._profiles} (--atesor-profile-root)"
+        return self._read(self._profiles, path, "the profile root", missing)
 
-    def _read(self, root: Path, path: str, called: str) -> InputText:
+    def _read(self, root: Path, path: str, called: str, missing: str = _MISSING) -> InputText:
         # Ten thousand times: Path takes longer than the disk.
         found = path if root == Path() else os.path.join(root, path)  # noqa: PTH118 - for the reason above
         real = self._resolve(found)
         if not (real + os.sep).startswith(self._real[root]):
             raise BadInputError(f"{found} leads out of {called} {root}, to {real}; keep the inputs inside it")
-        return _read(found, real)
+        return _read(found, real, missing=missing)
 
     def _resolve(self, path: str) -> str:
         """Return where a path really leads; directories are looked at once."""
@@ -59,7 +61,9 @@ def read_input(path: Path, largest_bytes: int = _LARGEST_BYTES) -> InputText:
         raise BadInputError(f"{str(path)!a} is no path; check it") from None
 
 
-def _read(path: Path | str, identity: str, largest_bytes: int = _LARGEST_BYTES) -> InputText:
+def _read(
+    path: Path | str, identity: str, largest_bytes: int = _LARGEST_BYTES, missing: str = _MISSING
+) -> InputText:
     try:
         # Not to be waited for: a pipe or device in place of a file is refused, not read.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -74,7 +78,7 @@ def _read(path: Path | str, identity: str, largest_bytes: int = _LARGEST_BYTES) 
                 )
             data = file.read()
     except FileNotFoundError:
-        raise BadInputError(f"{path} does not exist; check the path") from None
+        raise BadInputError(f"{path} does not exist; {missing}") from None
     except OSError as error:
         raise BadInputError(f"{path} cannot be read ({error.strerror}); check it") from None
     return InputText(path=str(path), identity=identity, data=data)

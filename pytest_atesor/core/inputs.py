@@ -1,10 +1,16 @@
 """The files that a batch is planned from, as text handed in by whoever may read the disk."""
 
 import posixpath
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-__all__ = ["InputReader", "InputText", "check_relative"]
+from pytest_atesor.core.documents import Document
+from pytest_atesor.core.jsontext import JsonPath, show_value
+from pytest_atesor.core.schema import locate
+from pytest_atesor.errors import BadInputError
+
+__all__ = ["InputReader", "InputText", "check_relative", "read_named"]
 
 _LONGEST_PART_BYTES: Final = 255
 
@@ -29,6 +35,22 @@ class InputReader(Protocol):
 
     def read_import(self, path: str) -> InputText:
         """Read a fragment by its path relative to the profile root; it stays inside that."""
+
+
+def read_named(
+    read: Callable[[str], InputText], path: str, at: JsonPath, where: str, document: Document
+) -> InputText:
+    """Return the file that a document, which stands in ``where``, names at ``at``.
+
+    Raises BadInputError with that place for a path that leads out, and for what cannot be read.
+    """
+    try:
+        return read(check_relative(path))
+    except ValueError as error:
+        reason = f"{show_value(path)} is refused: {error}"
+    except BadInputError as error:
+        reason = str(error)
+    raise BadInputError(f"{locate(at, where, document.marks)}: {reason}")
 
 
 def check_relative(path: str) -> str:

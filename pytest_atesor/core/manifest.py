@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from pytest_atesor.core.documents import Document, parse_document
-from pytest_atesor.core.inputs import InputReader, InputText, check_relative
+from pytest_atesor.core.inputs import InputReader, InputText, check_relative, read_named
 from pytest_atesor.core.jsontext import JsonPath, show_value
 from pytest_atesor.core.names import derive_marks, make_case_ids
 from pytest_atesor.core.plan import BatchKind, Case, InputFile, Plan
@@ -80,10 +80,9 @@ def plan_manifest(
     cases: list[Case] = []
     seen: dict[str, int] = {}
     for index, (listed, case_id) in enumerate(zip(manifest.cases, case_ids, strict=True)):
-        text = reader.read_case(listed.path)
-        _refuse_twice(
-            seen, text.identity, ("batch", "cases", index, "runspec"), source.path, manifest.document
-        )
+        at: JsonPath = ("batch", "cases", index, "runspec")
+        text = read_named(reader.read_case, listed.path, at, source.path, manifest.document)
+        _refuse_twice(seen, text.identity, at, source.path, manifest.document)
         document = parse_document(text.data, text.path)
         file = replace(describe_input(text.path, text.data), role="runspec")
         files.append(replace(file, imports=imports.imports_of(document, text.path)))

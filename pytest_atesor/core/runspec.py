@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple, cast
 
 from pytest_atesor.core.documents import Document, parse_document
-from pytest_atesor.core.inputs import InputText, check_relative
+from pytest_atesor.core.inputs import InputText, read_named
 from pytest_atesor.core.jsontext import JsonPath, show_value
 from pytest_atesor.core.merge import merge_documents
 from pytest_atesor.core.names import redact_text
@@ -111,11 +111,7 @@ class Imports:
 
     def _fetch(self, path: str, index: int, document: Document, where: str) -> InputText:
         if path not in self._texts:
-            try:
-                self._texts[path] = self._read(check_relative(path))
-            except ValueError as error:
-                place = locate(("imports", index), where, document.marks)
-                raise BadInputError(f"{place}: {show_value(path)} is refused: {error}") from None
+            self._texts[path] = read_named(self._read, path, ("imports", index), where, document)
         return self._texts[path]
 
     def _fragment(self, text: InputText, chain: tuple[str, ...]) -> Document:

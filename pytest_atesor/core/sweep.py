@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any, Final, cast
 
 from pytest_atesor.core.documents import Document, Mark, parse_document
-from pytest_atesor.core.inputs import InputReader, InputText, check_relative
+from pytest_atesor.core.inputs import InputReader, InputText, read_named
 from pytest_atesor.core.jsontext import JsonPath, format_json_line, show_value
 from pytest_atesor.core.manifest import plan_case
 from pytest_atesor.core.names import LONGEST_NAME_BYTES, make_case_ids, redact_text
@@ -61,7 +61,7 @@ def plan_sweep(source: InputText, reader: InputReader, kinds: Mapping[str, Kind]
     document = parse_document(source.data, source.path)
     check_schema(document.value, "sweep_v1", source.path, document.marks)
     sweep = cast("dict[str, Any]", cast("dict[str, Any]", document.value)["sweep"])
-    text = _read_base(sweep["base"], reader, source.path, document)
+    text = read_named(reader.read_case, sweep["base"], ("sweep", "base"), source.path, document)
     imports = Imports(reader.read_import)
     written = parse_document(text.data, text.path)
     base = imports.resolve(written, text.path)
@@ -95,15 +95,6 @@ def plan_sweep(source: InputText, reader: InputReader, kinds: Mapping[str, Kind]
         summary_fields=tuple(dict.fromkeys([*(axis.parameter for axis in axes), *summary.get("fields", ())])),
         write_csv=summary.get("write_csv", False),
     )
-
-
-def _read_base(path: str, reader: InputReader, where: str, document: Document) -> InputText:
-    try:
-        checked = check_relative(path)
-    except ValueError as error:
-        place = locate(("sweep", "base"), where, document.marks)
-        raise BadInputError(f"{place}: {show_value(path)} is refused: {error}") from None
-    return reader.read_case(checked)
 
 
 def _read_axes(

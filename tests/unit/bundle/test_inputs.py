@@ -66,6 +66,16 @@ def test_what_is_no_file_is_told_so(reader: TreeReader, tmp_path: Path, path: st
         reader.read_case(path)
 
 
+def test_a_fragment_that_is_missing_is_told_with_the_root_that_it_counts_from(
+    reader: TreeReader, tmp_path: Path
+) -> None:
+    root = tmp_path / "profiles"
+    with pytest.raises(BadInputError) as caught:
+        reader.read_import("gone.yaml")
+    said = f"{root}/gone.yaml does not exist; imports count from the profile root {root}"
+    assert str(caught.value) == f"{said} (--atesor-profile-root)"
+
+
 def test_a_huge_file_is_refused_unread(tmp_path: Path) -> None:
     path = tmp_path / "huge.yaml"
     with path.open("wb") as file:

@@ -196,6 +196,16 @@ def test_two_paths_to_one_file_are_one_too_many() -> None:
         plan(text, DictReader(files, same={"a.yaml": "real", "b.yaml": "real"}))
 
 
+def test_a_file_that_cannot_be_had_is_named_with_the_place_that_asks_for_it() -> None:
+    text = manifest_of("{label: a, runspec: a.yaml}", "{label: b, runspec: gone.yaml}")
+    with pytest.raises(BadInputError) as caught:
+        plan(text, DictReader({"a.yaml": MOLNIYA}))
+    said = "m.yaml, line 5, batch.cases[1].runspec: gone.yaml does not exist; check the path"
+    assert str(caught.value) == said
+    with pytest.raises(BadInputError, match=r"^a\.yaml, line 2, imports\[0\]: base\.yaml does not exist"):
+        plan(text, DictReader({"a.yaml": WALKER}))
+
+
 def test_a_sweep_is_refused_by_name() -> None:
     text = manifest_of("{label: a, runspec: a.yaml}")
     with pytest.raises(BadInputError, match=r"^a\.yaml is a sweep: "):

@@ -262,7 +262,14 @@ def test_a_fault_names_the_file_that_it_came_from_where_one_is_json(
             {"a.yaml": "imports: x"}, 'profiles/a.yaml, line 1, imports: "x" must be an array', id="text"
         ),
         pytest.param({"a.yaml": "- 1"}, "profiles/a.yaml must be an object", id="list"),
-        pytest.param({}, "profiles/a.yaml does not exist", id="missing"),
+        pytest.param(
+            {}, "c.yaml, line 1, imports[0]: profiles/a.yaml does not exist; check the path", id="missing"
+        ),
+        pytest.param(
+            {"a.yaml": "tags: []\nimports:\n  - b.yaml"},
+            "profiles/a.yaml, line 3, imports[0]: profiles/b.yaml does not exist; check the path",
+            id="missing-behind",
+        ),
     ],
 )
 def test_bad_imports_are_named(files: dict[str, str], message: str) -> None:

@@ -21,6 +21,8 @@ class OneBase:
     """An InputReader with one base RunSpec."""
 
     def read_case(self, path: str) -> InputText:
+        if path == "gone.yaml":
+            raise BadInputError("gone.yaml does not exist; check the path")
         return InputText(path=path, identity=path, data=BASE.encode())
 
     def read_import(self, path: str) -> InputText:
@@ -200,6 +202,20 @@ def test_a_bad_sweep_is_refused_in_one_line(axes: str, more: str, said: str) -> 
         plan(axes, more)
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("base", "said"),
+    [
+        ("gone.yaml", "gone.yaml does not exist; check the path"),
+        ("../b.yaml", '"../b.yaml" is refused: it leads out of its directory'),
+    ],
+    ids=["gone", "out"],
+)
+def test_a_base_that_cannot_be_had_is_named_with_its_place(base: str, said: str) -> None:
+    with pytest.raises(BadInputError) as caught:
+        plan_text(f"schema_version: sweep_v1\nsweep:\n  base: {base}\n  axes: [{LEVELS}]\n", "s.yaml")
+    assert str(caught.value) == f"s.yaml, line 3, sweep.base: {said}"
 
 
 def test_too_many_combinations_are_refused_before_they_are_made() -> None:
