@@ -6,7 +6,11 @@ __all__ = ["format_fetch"]
 
 _UNPACK = """\
 unpack() { # FILE DIRECTORY: an archive's only directory at the top is left out
-  rm -rf unpacked && mkdir unpacked && tar -xf "$1" -C unpacked && mkdir -p "${2%/*}"
+  rm -rf unpacked; mkdir -p unpacked "${2%/*}"
+  case $(head -c 2 "$1") in
+    PK) unzip -qo "$1" -d unpacked || [ $? = 1 ]; chmod -R u=rwX,go=rX unpacked ;; # 1: a remark
+    *) tar -xf "$1" -C unpacked ;;
+  esac
   if [ "$(ls -A unpacked | wc -l)" = 1 ] && [ -d "unpacked/$(ls -A unpacked)" ]
   then mv "unpacked/$(ls -A unpacked)" "$2"; else mv unpacked "$2"; fi
 }"""

@@ -1,7 +1,10 @@
 import hashlib
 import json
+import os
+import shutil
 import subprocess
 import tarfile
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -181,6 +184,37 @@ def test_the_fetch_block_takes_the_archive_of_that_digest_only(tmp_path: Path, *
     script = format_fetch(url=archive.as_uri(), name="p", commit=None, sha256=digest, version="")
     assert (_fetch(tmp_path, script).returncode == 0) is is_right
     assert (tmp_path / "w/src/p/x.c").is_file() is is_right
+
+
+@pytest.mark.skipif(shutil.which("unzip") is None, reason="unzip is not installed; sandboxes have it")
+@pytest.mark.parametrize("top", ["p-1.0/", ""], ids=["one-directory", "no-directory"])
+def test_the_fetch_block_unpacks_a_zip_with_the_bits_that_builds_need(tmp_path: Path, top: str) -> None:
+    archive = tmp_path / "source.zip"
+    with zipfile.ZipFile(archive, "w") as made:
+        for name, mode in {"configure": 0o100755, "x.c": 0o100600, "y.c": 0}.items():
+            member = zipfile.ZipInfo(f"{top}{name}")
+            member.create_system, member.external_attr = 3, mode << 16
+            made.writestr(member, "int x;\n")
+    (tmp_path / "w/src").mkdir(parents=True)
+    digest = hashlib.sha256(archive.read_bytes()).hexdigest()
+    script = format_fetch(url=archive.as_uri(), name="p", commit=None, sha256=digest, version="")
+    done = _fetch(tmp_path, script)
+    assert done.returncode == 0, done.stderr
+    made_here = tmp_path / "w/src/p"
+    assert sorted(one.name for one in made_here.iterdir()) == ["configure", "x.c", "y.c"]
+    assert os.access(made_here / "configure", os.X_OK)
+    assert not os.access(made_here / "x.c", os.X_OK)
+    assert (made_here / "x.c").stat().st_mode & 0o777 == 0o644
+
+
+def test_the_fetch_block_fails_where_a_zip_is_cut_off(tmp_path: Path) -> None:
+    archive = tmp_path / "source.zip"
+    archive.write_bytes(b"PK\x03\x04 and no more")
+    (tmp_path / "w/src").mkdir(parents=True)
+    digest = hashlib.sha256(archive.read_bytes()).hexdigest()
+    script = format_fetch(url=archive.as_uri(), name="p", commit=None, sha256=digest, version="")
+    assert _fetch(tmp_path, script).returncode != 0
+    assert not (tmp_path / "w/src/p").exists()
 
 
 def test_the_fetch_block_checks_a_git_commit_out(tmp_path: Path) -> None:
