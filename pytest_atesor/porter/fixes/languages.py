@@ -4,7 +4,7 @@ from pytest_atesor.core.outcome import Cause
 from pytest_atesor.porter.builders.cargo import DISTRIBUTION_CRATES, IGNORE_RUST_VERSION, OWN_TARGET
 from pytest_atesor.porter.builders.golang import ANY_LINKNAME, GOPATH_MODE, UPDATE_MODULES
 from pytest_atesor.porter.builders.interface import Tweak
-from pytest_atesor.porter.fixes.architecture import REFUSED_PROCESSOR
+from pytest_atesor.porter.fixes.architecture import REFUSED_PROCESSOR, UNPORTABLE_CALLS
 from pytest_atesor.porter.fixes.interface import Change, Install, Rule, Stop
 from pytest_atesor.porter.needs import NeedKind
 
@@ -13,6 +13,7 @@ __all__ = ["RULES"]
 _GO_DIRECTIVE = r"\bgo\.(?:mod|work)(?: file)? requires go >= (?P<name>[\d.a-z]+)|invalid go version '(?P<bad>[^']+)'|unknown directive: (?P<directive>toolchain)"
 _GO_NEWER_MODULE = r"^go: [^\n]*?(?P<name>[\w./~-]+@v[\w.+-]+) requires go >= "
 _GO_MODULES = r"missing go\.sum entry|updates to go\.(?:mod|work) needed|no required module provides package"
+_GO_GONE = r"^go: (?P<name>[\w./~-]+@[\w.+-]+): [^\n]*?(?:reading https?://\S+: (?:404|410)\b|invalid version: (?:git ls-remote|unknown revision))"
 _RUST_TARGET = r"can't find crate for `(?:std|core)`\n(?:[^\n]*\n){{0,2}}?[ ]*= note: the `(?P<name>{})` target may not be installed"
 
 RULES: tuple[Rule, ...] = (
@@ -74,6 +75,41 @@ RULES: tuple[Rule, ...] = (
         builders=("go",),
     ),
     Rule(
+        # packaged sources would build, and hide that a module is no longer what its project has recorded
+        name="go-checksum-mismatch",
+        pattern=r"^(?:go: [^\n]*)?verifying (?P<name>[\w./~-]+@[\w.+-]+)(?:/go\.mod)?: checksum mismatch$",
+        fix=Stop(
+            cause=Cause.DEPENDENCY,
+            reason="the Go module {name} that was downloaded is not the one in go.sum: its checksum differs",
+        ),
+        sample=(
+            "verifying github.com/a/b@v1.0.0: checksum mismatch\n\tdownloaded: h1:haPT8w/PCxB3zSgE8BnENFWmAOMrz7q0T38uE7pV7UQ=\n"
+            "\tgo.sum:     h1:9CLF8x8lgHuxyKwHuD345zsrrLxDmp0DA9rCh9WIT6w=\n\nSECURITY ERROR\n"
+            "This download does NOT match an earlier download recorded in go.sum.\n"
+        ),
+        expected="github.com/a/b@v1.0.0",
+        builders=("go",),
+    ),
+    Rule(
+        name="go-modules-gone",
+        pattern=_GO_GONE,
+        fix=Change(change=Tweak(prepare=(GOPATH_MODE,))),
+        sample="go: example.org/priv@v1.0.0: reading https://proxy.example.org/example.org/priv/@v/v1.0.0.mod: 404 Not Found\n",
+        expected="example.org/priv@v1.0.0",
+        builders=("go",),
+    ),
+    Rule(
+        name="go-module-gone",
+        pattern=_GO_GONE,
+        fix=Stop(cause=Cause.DEPENDENCY, reason="the Go module {name} cannot be downloaded"),
+        sample=(
+            "go: github.com/no/such@v0.0.0-20200101000000-abcdefabcdef: invalid version: git ls-remote -q origin in "
+            "/w/go/pkg/mod/cache/vcs/ad548dcde3ed647f: exit status 128:\n\tfatal: could not read Username for 'https://github.com'\n"
+        ),
+        expected="github.com/no/such@v0.0.0-20200101000000-abcdefabcdef",
+        builders=("go",),
+    ),
+    Rule(
         name="go-distribution-packages",
         pattern=(
             r"go: (?P<name>[\w./~-]+)@[^\n]*(?:dial tcp|no such host|connection refused|i/o timeout|unrecognized import"
@@ -114,6 +150,30 @@ RULES: tuple[Rule, ...] = (
             "build constraints exclude all Go files in /w/volcano/pkg/agent/events/handlers/cpuqos\n"
         ),
         expected="/w/volcano/pkg/agent/events/handlers/cpuqos",
+        builders=("go",),
+    ),
+    Rule(
+        name="go-for-other-processors",
+        pattern=(
+            r"^(?P<name>[^\s:]+\.go:\d+:\d+: missing function body)$"
+            r"|^[^\s:]+\.go:\d+:\d+: undefined: (?P<call>(?:syscall|unix)\.(?:Ptrace(?:Regs\w*|[GS]etRegs)|Dup2|Iopl|Ioperm"
+            rf"|SYS_(?i:{UNPORTABLE_CALLS})))$"
+            r"|type \*?(?P<registers>(?:syscall|unix)\.PtraceRegs) has no field or method"
+        ),
+        fix=Stop(cause=Cause.UNSUPPORTED, reason="the Go code is for other processors: {name}"),
+        sample="# a.org/x/asm\nasm/a.go:3:6: missing function body\nasm/a.go:4:6: missing function body\n",
+        expected="asm/a.go:3:6: missing function body",
+        builders=("go",),
+    ),
+    Rule(
+        name="go-embeds-what-is-not-there",
+        pattern=r"\.go:\d+:\d+: pattern (?P<name>[^\s:]+(?::[^\s:]+)?): (?:no matching files found|cannot embed directory )",
+        fix=Stop(
+            cause=Cause.SOURCE,
+            reason="the Go code embeds {name}, which the source tree does not have: another build makes it first",
+        ),
+        sample="web/embed.go:6:12: pattern dist/*: no matching files found\n",
+        expected="dist/*",
         builders=("go",),
     ),
     Rule(
@@ -256,6 +316,21 @@ RULES: tuple[Rule, ...] = (
             "  |                ^^^^^^ could not find `x86_64` in `arch`\n"
         ),
         expected="x86_64",
+        builders=("cargo",),
+    ),
+    Rule(
+        name="rust-environment",
+        pattern=r"^error: environment variable `(?P<name>\w+)` not defined at compile time$",
+        fix=Stop(
+            cause=Cause.BUILD,
+            reason="the Rust code is compiled with {name} of the environment, which the project's own build sets",
+        ),
+        sample=(
+            "error: environment variable `GIT_HASH` not defined at compile time\n --> src/main.rs:1:28\n  |\n"
+            '1 | fn main() { println!("{}", env!("GIT_HASH")); }\n  |                            ^^^^^^^^^^^^^^^^\n  |\n'
+            '  = help: use `std::env::var("GIT_HASH")` to read the variable at run time\n'
+        ),
+        expected="GIT_HASH",
         builders=("cargo",),
     ),
     Rule(

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from pytest_atesor.core.outcome import Cause
 from pytest_atesor.porter.builders.golang import GoBuilder, GoProject
 from pytest_atesor.porter.builders.interface import BuildOptions
 from pytest_atesor.porter.diagnose import diagnose
 from pytest_atesor.porter.fixes import RULES
-from pytest_atesor.porter.fixes.interface import Change
+from pytest_atesor.porter.fixes.interface import Change, Stop
 from pytest_atesor.porter.tree import Tree
 from pytest_atesor.porter.workplace import attempt_environment
 
@@ -286,7 +287,79 @@ def test_a_module_is_what_its_file_says_unless_that_leads_out(
             ["go-modules-update", "go-modules-packaged"],
             id="package-that-no-module-has",
         ),
+        pytest.param(
+            "go: github.com/a/b@v1.2.3: invalid version: unknown revision v1.2.3\n",
+            ["go-modules-gone", "go-module-gone"],
+            id="version-that-is-gone",
+        ),
+        pytest.param(
+            'go: a.org/b@v1.0.0: unrecognized import path "a.org/b": reading https://a.org/b?go-get=1: '
+            "410 Gone\n",
+            ["go-modules-gone", "go-module-gone", "go-distribution-packages"],
+            id="host-that-is-gone",
+        ),
+        pytest.param(
+            "go: a.org/b@v1.0.0: verifying go.mod: a.org/b@v1.0.0/go.mod: reading "
+            "https://sum.golang.org/lookup/a.org/b@v1.0.0: 404 Not Found\n",
+            ["go-modules-gone", "go-module-gone"],
+            id="module-that-no-checksum-is-known-of",
+        ),
+        pytest.param(
+            'go: a.org/b@v1.0.0: unrecognized import path "a.org/b": https fetch: '
+            'Get "https://a.org/b?go-get=1": dial tcp: lookup a.org: no such host\n',
+            ["go-distribution-packages"],
+            id="no-network",
+        ),
+        pytest.param(
+            "verifying a.org/b@v1.0.0/go.mod: checksum mismatch\n\tdownloaded: h1:9CLF=\n"
+            "\tgo.sum:     h1:AAAA=\n",
+            ["go-checksum-mismatch"],
+            id="another-content",
+        ),
     ],
 )
 def test_what_go_says_of_versions_has_a_remedy_and_an_end(log: str, fixes: list[str]) -> None:
     assert [one.rule.name for one in diagnose(log, "go")] == fixes
+
+
+@pytest.mark.parametrize(
+    ("said", "name"),
+    [
+        ("asm/a.go:3:6: missing function body", "asm/a.go:3:6: missing function body"),
+        ("pt/a.go:7:17: undefined: syscall.SYS_OPEN", "syscall.SYS_OPEN"),
+        ("./a.go:10:20: undefined: syscall.Dup2", "syscall.Dup2"),
+        ("./a.go:10:20: undefined: unix.PtraceRegs", "unix.PtraceRegs"),
+        (
+            "pt/a.go:6:28: R.Rip undefined (type syscall.PtraceRegs has no field or method Rip)",
+            "syscall.PtraceRegs",
+        ),
+    ],
+)
+def test_go_code_for_other_processors_is_unsupported_by_name(said: str, name: str) -> None:
+    (match,) = diagnose(f"# a.org/x/asm\n{said}\n", "go")
+    assert isinstance(match.rule.fix, Stop)
+    assert (match.rule.fix.cause, match.names) == (Cause.UNSUPPORTED, (name,))
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["undefined: z", "undefined: syscall.SYS_MEMFD_SECRET", "undefined: unix.Openat2", "undefined: Has"],
+)
+def test_what_else_go_does_not_know_is_not_for_other_processors(said: str) -> None:
+    assert list(diagnose(f"./m.go:7:2: {said}\n", "go")) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "name"),
+    [
+        ("web/embed.go:6:12: pattern dist/*: no matching files found", "dist/*"),
+        (
+            "em2/main.go:7:12: pattern all:dist: cannot embed directory dist: contains no embeddable files",
+            "all:dist",
+        ),
+    ],
+)
+def test_what_go_embeds_and_nobody_made_is_not_in_the_source(said: str, name: str) -> None:
+    (match,) = diagnose(f"{said}\n", "go")
+    assert isinstance(match.rule.fix, Stop)
+    assert (match.rule.fix.cause, match.names) == (Cause.SOURCE, (name,))

@@ -99,6 +99,17 @@ from pytest_atesor.porter.reason import find_reason
             id="rust-build-script",
         ),
         pytest.param("# x/y\n./m.go:7:2: undefined: z\n", "./m.go:7:2: undefined: z", id="go"),
+        pytest.param(
+            "go: downloading github.com/c/d v1.0.0\nverifying github.com/a/b@v1.0.0: checksum mismatch\n"
+            "\tdownloaded: h1:9CLF=\n\tgo.sum:     h1:AAAA=\n\nSECURITY ERROR\n",
+            "verifying github.com/a/b@v1.0.0: checksum mismatch",
+            id="go-checksum",
+        ),
+        pytest.param(
+            "go: downloading github.com/c/d v1.0.0\ngo: cannot find main module; see 'go help modules'\n",
+            "go: cannot find main module; see 'go help modules'",
+            id="go-after-a-download",
+        ),
         pytest.param("", "", id="silence"),
     ],
 )
