@@ -147,6 +147,7 @@ class Attempts:
         if edits:
             plan = (Step(name="prepare", script=edits), *plan)
         place = build_directory(self._package.name, candidate.directory)
+        before: list[str] = []
         for step in plan:
             self._phases.say(f"--> {step.name}: {' '.join(step.script.split())[:200]}")
             is_online = self._shell.set_network(enabled=step.network)
@@ -169,7 +170,10 @@ class Attempts:
                 return Failure(step=step.name, log=f"{sink.text()}\nerror: {step.name} {said}\n")
             if done.exit_code != 0 and step.required:
                 self._phases.say(f"--> {step.name} failed with exit code {done.exit_code}")
-                return Failure(step=step.name, log=sink.text(), is_attempt=step.is_attempt)
+                return Failure(
+                    step=step.name, log=sink.text(), is_attempt=step.is_attempt, before="".join(before)
+                )
+            before.append(sink.text())
             if done.exit_code != 0:
                 self._phases.say(f"--> {step.name} failed with exit code {done.exit_code}; it is not needed")
         return None

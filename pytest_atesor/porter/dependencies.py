@@ -133,6 +133,10 @@ def _header_places(name: str) -> Iterable[tuple[str, str]]:
 
 
 def _cmake_places(name: str) -> Iterable[tuple[str, str]]:
+    name, _, version = name.partition("@")
+    if version:
+        yield from _version_places(name, version)
+        return
     name, _, part = name.partition("::")
     if part:
         yield from _part_places(name, part)
@@ -148,6 +152,16 @@ def _cmake_places(name: str) -> Iterable[tuple[str, str]]:
     yield f"usr/lib/{_TRIPLET}/lib{low.removeprefix('lib')}.so", ""
     yield f"usr/include/{low}.h", ""
     yield f"usr/bin/{low}", ""
+
+
+def _version_places(name: str, version: str) -> Iterable[tuple[str, str]]:
+    """Return where a version has its own directory, as llvm-21/lib/cmake/llvm and cmake/Boost-1.83.0."""
+    parts = version.split(".")
+    for length in range(len(parts), 0, -1):
+        known = re.escape(".".join(parts[:length]))
+        end = r"(?:[./]|$)" if length == len(parts) else "(?:/|$)"
+        yield f"/{name}Config.cmake", rf".*-{known}{end}"
+        yield f"/{name.lower()}-config.cmake", rf".*-{known}{end}"
 
 
 def _part_places(whole: str, part: str) -> Iterable[tuple[str, str]]:

@@ -112,8 +112,10 @@ def render(change: Tweak, names: tuple[str, ...]) -> Tweak:
 def _caught(match: "re.Match[str]") -> tuple[str, ...]:
     """Return the names in one match: what its first group caught, or each word of group ``each``."""
     groups = {key: value for key, value in match.groupdict().items() if value}
-    whole = groups.pop("of", "")
+    whole, version = groups.pop("of", ""), groups.pop("version", "")
     names = _LISTED.findall(groups["each"]) if "each" in groups else list(groups.values())[:1]
+    if version:
+        names = [f"{one}@{version}" for one in names]
     return tuple(f"{whole}::{one}" if whole else one for one in names[:_MOST_NAMES])
 
 

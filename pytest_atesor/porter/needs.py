@@ -34,7 +34,7 @@ class Need:
     """One missing thing.
 
     For WORDS, ``name`` is free text whose words are tried against the index; for CMAKE it may be
-    ``Package::component``.
+    ``Package::component``, or ``Package@version`` where another version is there.
     """
 
     kind: NeedKind

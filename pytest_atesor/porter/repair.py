@@ -13,6 +13,7 @@ from pytest_atesor.porter.absent import find_named_absence
 from pytest_atesor.porter.builders import builder_named
 from pytest_atesor.porter.builders.interface import BuildOptions, Candidate, Tweak
 from pytest_atesor.porter.diagnose import Match, diagnose, render
+from pytest_atesor.porter.fixes import OVERLOOKED
 from pytest_atesor.porter.fixes.interface import Install, Stop
 from pytest_atesor.porter.installer import Installer
 from pytest_atesor.porter.needs import Need, NeedKind
@@ -23,6 +24,7 @@ __all__ = ["Failure", "Package", "Progress", "Repair"]
 
 _SHOWN_NEEDS = 4
 _LONGEST_NAME = 200
+_MOST_OVERLOOKED = 10
 _ABOVE = re.compile(r"^(?:\.\./|/)+")
 
 
@@ -49,11 +51,12 @@ class Package:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """One failed attempt: the step, what it printed."""
+    """One failed attempt: the step, what it printed, and what the steps before it did."""
 
     step: str
     log: str
     is_attempt: bool = True
+    before: str = ""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -64,6 +67,7 @@ class Progress:
     tried: set[Need] = field(default_factory=set)
     unknown: set[Need] = field(default_factory=set)
     asked_debian: bool = False
+    looked_back: bool = False
 
 
 class Repair:
@@ -83,7 +87,8 @@ class Repair:
         """Apply the first rule that can still help and return None, or return why none can.
 
         What a build survived is no reason for its end: where something that can still be brought is missing
-        later in the log, a rule that knows no help waits for that.
+        later in the log, a rule that knows no help waits for that. Where no rule knows anything, what earlier
+        steps did without is brought, once.
         """
         unresolved: list[Need] = []
         applied: list[str] = []
@@ -108,6 +113,8 @@ class Repair:
             return None
         if survived and not last:
             return self._stop(failure, *survived[0])
+        if not last and self._supply_overlooked(failure, candidate, progress):
+            return None
         return self._explain(failure, candidate, unresolved, progress.options, is_missing=is_missing)
 
     def supply(self, log: str, candidate: Candidate, progress: Progress) -> bool:
@@ -182,6 +189,20 @@ class Repair:
         if found and all(one.kind is NeedKind.WORDS for one in fresh):
             found = found[:2]  # words are the weakest sign: the first one or two that name something real
         return self._installer.install(found, candidates)
+
+    def _supply_overlooked(self, failure: Failure, candidate: Candidate, progress: Progress) -> bool:
+        """Install what the steps before the failed one missed and went on without; say whether any is new."""
+        if progress.looked_back:
+            return False
+        progress.looked_back = True
+        matches = tuple(diagnose(failure.before, candidate.builder, OVERLOOKED))
+        needs = [need for match in matches for need in match.needs(failure.before)]
+        if not self._supply(needs[:_MOST_OVERLOOKED], progress, []):
+            return False
+        for match in matches:
+            progress.options = progress.options.with_fix(match.rule.name, Tweak())
+        self._say("--> no rule knows this failure: the next attempt has what earlier steps did without")
+        return True
 
     def _is_own(self, need: Need) -> bool:
         """Say whether a missing header is the tree's own: not on the include path, or copied there later."""

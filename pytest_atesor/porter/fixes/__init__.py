@@ -11,9 +11,10 @@ from pytest_atesor.porter.fixes.generators import RULES as GENERATORS
 from pytest_atesor.porter.fixes.interface import Rule
 from pytest_atesor.porter.fixes.languages import RULES as LANGUAGES
 from pytest_atesor.porter.fixes.last_resort import RULES as LAST_RESORT
+from pytest_atesor.porter.fixes.missing import OVERLOOKED
 from pytest_atesor.porter.fixes.missing import RULES as MISSING
 
-__all__ = ["RULES"]
+__all__ = ["OVERLOOKED", "RULES"]
 
 RULES: tuple[Rule, ...] = (
     *ENVIRONMENT,

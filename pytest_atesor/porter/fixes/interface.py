@@ -53,7 +53,7 @@ class Rule:
     sign does not follow from another failure.
 
     What a group of the pattern catches is a name. A group ``each`` catches a list, of which every word is one; a group
-    ``of`` says what the names are parts of, and they become ``of::name``.
+    ``of`` says what the names are parts of, and they become ``of::name``; a group ``version`` makes ``name@version``.
 
     ``pattern`` is searched in the attempt's output, line anchors meaning lines. ``builders`` of () means all.
     ``sample`` is an excerpt of a real log, ``expected`` what group ``name`` must be in its first match (""

@@ -4,6 +4,7 @@ from pytest_atesor.core.outcome import Cause
 from pytest_atesor.porter.builders.interface import Tweak
 from pytest_atesor.porter.fixes.architecture import REFUSED_PLATFORM
 from pytest_atesor.porter.fixes.interface import Change, Rule, Stop
+from pytest_atesor.porter.fixes.missing import SUBMODULES
 
 __all__ = ["RULES"]
 
@@ -42,6 +43,13 @@ RULES: tuple[Rule, ...] = (
             "    /workspace/build/OpenixCard/lib/inicpp\n\n  does not contain a CMakeLists.txt file.\n"
         ),
         expected="lib/inicpp",
+    ),
+    Rule(
+        name="submodules-or-packages-left-out",
+        pattern=SUBMODULES,
+        fix=Stop(cause=Cause.SOURCE, reason="the source tree lacks its submodules: {name}"),
+        sample="Makefile:12: *** fmt is not there: install it or run git submodule update --init.  Stop.\n",
+        expected="git submodule update --init",
     ),
     Rule(
         name="choose-linux",

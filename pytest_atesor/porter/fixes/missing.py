@@ -4,10 +4,11 @@ from pytest_atesor.core.outcome import Cause
 from pytest_atesor.porter.builders.interface import Tweak
 from pytest_atesor.porter.builders.meson import SUBPROJECTS
 from pytest_atesor.porter.builders.shared import BSD_MAKE
+from pytest_atesor.porter.fixes.architecture import SAID
 from pytest_atesor.porter.fixes.interface import Change, Install, Rule, Stop
 from pytest_atesor.porter.needs import NeedKind
 
-__all__ = ["RULES"]
+__all__ = ["OVERLOOKED", "RULES", "SUBMODULES"]
 
 _X_WINDOWS = (
     "x11",
@@ -26,6 +27,22 @@ _X_WINDOWS = (
 _CMAKE_VARIABLE = (
     r"(?:_[A-Za-z0-9_]+)?_(?:LIBRARY|LIBRARIES|LIB|INCLUDE_DIRS?|INCLUDE_PATH|EXECUTABLE|PROGRAM)"
 )
+
+_NO_PKG_CONFIG_MODULE = (
+    r"(?:No package '|Package '|Package )(?P<name>[A-Za-z0-9][\w.+-]*)'?"
+    r"(?:' found|, required by '[^'\n]*', not found| was not found in the pkg-config search path)"
+)
+_OTHER_VERSION = (
+    r"CMake Error[^\n]*\n\s+Could\s+not\s+find\s+a\s+configuration\s+file\s+for\s+package\s+\"(?P<name>[\w.+-]+)\"\s+that\s+is\s+compatible\s+with\s+requested\s+version\s+"
+    r"(?:range\s+)?\"(?P<version>\d+(?:\.\d+)*)"
+)
+SUBMODULES = (
+    rf"(?:{SAID}|CMake Error[^\n]{{0,200}}\(message\):\s+(?:[^\n]{{1,200}}\n[ \t]+){{1,2}}[^\n]{{0,120}}?)"
+    r"(?P<name>(?:git\s+submodule(?:\s+--?\S+)*\s+(?:update|init)\b|\b(?:[Mm]issing|[Uu]ninitiali[sz]ed) (?:git )?submodules?\b"
+    r"|\b[Ss]ubmodules?\b[^\n.!]{0,40}?(?:\b(?:is|are) missing|(?:\bnot|n't)\b[^\n.!]{0,20}?"
+    r"\b(?:initiali[sz]ed|downloaded|fetched|cloned|checked out|updated|found|there))\b)[^\n]*?)(?:\.?[ ]{2}Stop)?\.?$"
+)
+"""The pattern of a build that asks for the submodules of its source."""
 
 RULES: tuple[Rule, ...] = (
     Rule(
@@ -106,8 +123,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="missing-pkg-config",
         pattern=(
-            r"(?:No package '|Package '|Package )(?P<name>[A-Za-z0-9][\w.+-]*)'?"
-            r"(?:' found|, required by '[^'\n]*', not found| was not found in the pkg-config search path)"
+            rf"{_NO_PKG_CONFIG_MODULE}"
             r"|The system library `(?P<sys>[A-Za-z0-9][\w.+-]*)` required by crate"
             r"|could not find system library '(?P<older>[A-Za-z0-9][\w.+-]*)' required by"
         ),
@@ -235,6 +251,33 @@ RULES: tuple[Rule, ...] = (
         pattern=r"No CMAKE_ASM_NASM_COMPILER could be found",
         fix=Install(kind=NeedKind.COMMAND, names=("nasm",)),
         sample="-- Didn't find assembler\nCMake Error at CMakeLists.txt:3 (enable_language):\n  No CMAKE_ASM_NASM_COMPILER could be found.\n",
+        builders=("cmake",),
+    ),
+    Rule(
+        name="missing-cmake-version",
+        pattern=_OTHER_VERSION,
+        fix=Install(kind=NeedKind.CMAKE),
+        sample=(
+            "CMake Error at CMakeLists.txt:5 (find_package):\n"
+            '  Could not find a configuration file for package "LLVM" that is compatible\n  with requested version "21".\n\n'
+            "  The following configuration files were considered but not accepted:\n\n"
+            "    /usr/lib/llvm-19/lib/cmake/llvm/LLVMConfig.cmake, version: 19.1.7\n"
+        ),
+        expected="LLVM@21",
+        builders=("cmake",),
+    ),
+    Rule(
+        name="other-cmake-version",
+        pattern=_OTHER_VERSION,
+        fix=Stop(
+            cause=Cause.DEPENDENCY,
+            reason="the project needs the CMake package {name}, which this platform has in other versions only",
+        ),
+        sample=(
+            "CMake Error at CMakeLists.txt:9 (find_package):\n"
+            '  Could not find a configuration file for package "Boost" that is compatible\n  with requested version "1.90".\n'
+        ),
+        expected="Boost@1.90",
         builders=("cmake",),
     ),
     Rule(
@@ -440,6 +483,14 @@ RULES: tuple[Rule, ...] = (
         builders=("autotools",),
     ),
     Rule(
+        name="submodules-left-out",
+        # where an installed package would do as well, it is looked for first
+        pattern=rf"^(?![^\n]{{0,300}}(?:\n[ \t]{{1,40}}(?=\S)[^\n]{{0,200}}){{0,3}}\b[Ii]nstall){SUBMODULES}",
+        fix=Stop(cause=Cause.SOURCE, reason="the source tree lacks its submodules: {name}"),
+        sample="configure: error: Submodules not initialized, please run git submodule update --init\n",
+        expected="Submodules not initialized, please run git submodule update --init",
+    ),
+    Rule(
         name="missing-for-configure-below",
         pattern=r"configure: error:[ \t]*\n(?P<name>(?:[ \t]+\*{3}[^\n]{3,200}\n){1,4})",
         fix=Install(kind=NeedKind.WORDS),
@@ -534,3 +585,33 @@ RULES: tuple[Rule, ...] = (
         builders=("autotools", "configure", "make"),
     ),
 )
+
+OVERLOOKED: tuple[Rule, ...] = (
+    Rule(
+        name="overlooked-pkg-config",
+        pattern=_NO_PKG_CONFIG_MODULE,
+        fix=Install(kind=NeedKind.PKG_CONFIG),
+        sample=(
+            "checking for gnutls >= 3.3... no\nconfigure: WARNING: Package 'gnutls', required by 'virtual:world', not found\n"
+        ),
+        expected="gnutls",
+    ),
+    Rule(
+        name="overlooked-cmake",
+        # a program alone, such as one for documentation, is not what a compiler misses
+        pattern=r"^-- Could NOT find (?P<name>\w+) \(missing: (?![A-Z_]*_EXECUTABLE\))",
+        fix=Install(kind=NeedKind.CMAKE),
+        sample="-- Could NOT find ZLIB (missing: ZLIB_LIBRARY ZLIB_INCLUDE_DIR) \n-- Configuring done (0.5s)\n",
+        expected="ZLIB",
+        builders=("cmake",),
+    ),
+    Rule(
+        name="overlooked-meson",
+        pattern=r"^Run-time dependency (?P<name>[\w.+-]+) found: NO",
+        fix=Install(kind=NeedKind.PKG_CONFIG),
+        sample="Run-time dependency gnutls found: NO (tried pkgconfig and cmake)\nRun-time dependency threads found: YES\n",
+        expected="gnutls",
+        builders=("meson",),
+    ),
+)
+"""What a step that passed did without, for a later step that failed."""

@@ -26,7 +26,8 @@ from tests.unit.porter.fake_sandbox import FakeSandbox
 
 _INDEX = (
     "usr/include/foo.h\tlibdevel/libfoo-dev\nusr/include/openssl/ssl.h\tlibdevel/libssl-dev\n"
-    "usr/bin/gperf\tdevel/gperf\n"
+    "usr/bin/gperf\tdevel/gperf\nusr/lib/riscv64-linux-gnu/pkgconfig/gnutls.pc\tlibdevel/libgnutls28-dev\n"
+    "usr/lib/llvm-19/lib/cmake/llvm/LLVMConfig.cmake\tdevel/llvm-19-dev\n"
 )
 _FACTS = ElfFacts(
     type=ElfType.EXECUTABLE,
@@ -285,6 +286,126 @@ def test_what_fails_before_anything_is_built_costs_no_attempt(
     assert built.outcome.verdict is Verdict.VERIFIED
     assert built.options.fixes == ("go-distribution-packages",)
     assert len(sandbox.scripts("go build")) == 1
+
+
+def test_modules_that_are_gone_are_looked_for_in_packages_and_named(
+    run: Callable[..., tuple[Built, FakeSandbox]],
+) -> None:
+    gone = b"go: a.org/b@v1.0.0: reading https://p.org/a.org/b/@v/v1.0.0.mod: 404 Not Found\n"
+    missing = (
+        b'm.go:3:8: cannot find package "a.org/b" in any of:\n\t/usr/lib/go/src/a.org/b (from $GOROOT)\n'
+    )
+    built, sandbox = run([(r"go mod download", [(1, gone)]), ("go list -e -deps", [(1, missing)])], (_GO,))
+    assert built.options.fixes == ("go-modules-gone",)
+    assert built.outcome.cause is Cause.DEPENDENCY
+    assert "Go package a.org/b" in built.outcome.reason
+    assert not sandbox.scripts("^go build")
+
+
+def test_a_module_of_another_content_ends_the_port_and_nothing_stands_in_for_it(
+    run: Callable[..., tuple[Built, FakeSandbox]],
+) -> None:
+    said = b"verifying a.org/b@v1.0.0: checksum mismatch\n\tdownloaded: h1:9CLF=\n\tgo.sum:     h1:AAAA=\n"
+    built, sandbox = run([(r"go mod download", [(1, said)])], (_GO,))
+    assert (built.outcome.cause, built.outcome.reason) == (
+        Cause.DEPENDENCY,
+        "the Go module a.org/b@v1.0.0 that was downloaded is not the one in go.sum: its checksum differs",
+    )
+    assert len(sandbox.scripts("go mod download")) == 1
+    assert not sandbox.scripts("gocode")
+
+
+_NO_TLS = (
+    b"-- Checking for module 'gnutls'\n--   Package 'gnutls', required by 'virtual:world', not found\n"
+    b"-- Configuring done (0.5s)\n"
+)
+_CMAKE_BUILD = r"cmake --build"
+
+
+def test_what_configure_did_without_is_brought_when_no_rule_knows_why_the_build_failed(
+    run: Callable[..., tuple[Built, FakeSandbox]],
+) -> None:
+    strange = (2, b"tls.cc:3:1: error: strange thing\n")
+    built, sandbox = run(
+        [("cmake -S", [(0, _NO_TLS)]), (_CMAKE_BUILD, [strange, (0, b"")])],
+        (_CMAKE,),
+    )
+    assert built.outcome.verdict is Verdict.VERIFIED
+    assert built.options.fixes == ("overlooked-pkg-config",)
+    assert [one for one in sandbox.ran if "libgnutls28-dev" in one.argv[-1]]
+
+
+@pytest.mark.parametrize(
+    "warned",
+    [
+        pytest.param(_NO_TLS, id="brought"),
+        pytest.param(_NO_TLS.replace(b"gnutls", b"nowhere"), id="of-no-package"),
+    ],
+)
+def test_what_configure_did_without_is_looked_for_once_and_is_not_blamed(
+    run: Callable[..., tuple[Built, FakeSandbox]], warned: bytes
+) -> None:
+    strange = (2, b"tls.cc:3:1: error: strange thing\n")
+    built, sandbox = run([("cmake -S", [(0, warned)]), (_CMAKE_BUILD, [strange])], (_CMAKE,))
+    assert built.outcome.cause is Cause.BUILD
+    assert built.outcome.reason == "build: tls.cc:3:1: error: strange thing"
+    assert len(sandbox.scripts("cmake -S")) == (2 if warned == _NO_TLS else 1)
+
+
+@pytest.mark.parametrize(
+    ("builds", "fixes"),
+    [
+        pytest.param([(2, _NO_HEADER), (0, b"")], ("missing-header",), id="a-rule-helps"),
+        pytest.param(
+            [(2, b"c.s:27: Error: unrecognized opcode `rdtsc'\n")], ("assembly-off",), id="a-rule-ends-it"
+        ),
+    ],
+)
+def test_where_a_rule_knows_the_failure_nothing_else_is_brought(
+    run: Callable[..., tuple[Built, FakeSandbox]], builds: list[tuple[int, bytes]], fixes: tuple[str, ...]
+) -> None:
+    built, sandbox = run([("cmake -S", [(0, _NO_TLS)]), (_CMAKE_BUILD, builds)], (_CMAKE,))
+    assert built.options.fixes == fixes
+    assert not [one for one in sandbox.ran if "libgnutls28-dev" in one.argv[-1]]
+
+
+_OTHER_LLVM = """\
+CMake Error at CMakeLists.txt:5 (find_package):
+  Could not find a configuration file for package "LLVM" that is compatible
+  with requested version "{}".
+
+  The following configuration files were considered but not accepted:
+
+    /usr/lib/llvm-18/lib/cmake/llvm/LLVMConfig.cmake, version: 18.1.8
+"""
+
+
+@pytest.mark.parametrize(
+    ("answers", "version", "installed", "said"),
+    [
+        pytest.param(2, "19", True, "", id="which-is-packaged"),
+        pytest.param(1, "21", False, "LLVM@21", id="which-is-not-packaged"),
+    ],
+)
+def test_a_package_in_another_version_is_a_dependency(
+    run: Callable[..., tuple[Built, FakeSandbox]], *, answers: int, version: str, installed: bool, said: str
+) -> None:
+    fails = (1, _OTHER_LLVM.format(version).encode())
+    built, sandbox = run([("cmake -S", [fails, (0, b"")][:answers])], (_CMAKE,))
+    assert bool([one for one in sandbox.ran if "llvm-19-dev" in one.argv[-1]]) is installed
+    assert built.outcome.cause is (None if installed else Cause.DEPENDENCY)
+    assert said in (built.outcome.reason or "")
+
+
+def test_a_build_that_asks_for_its_submodules_blames_the_source_and_installs_nothing(
+    run: Callable[..., tuple[Built, FakeSandbox]],
+) -> None:
+    said = "Submodules not initialized, please run git submodule update --init"
+    log = f"CMake Error at CMakeLists.txt:3 (message):\n  {said}\n"
+    built, sandbox = run([("cmake -S", [(1, log.encode())])], (_CMAKE,))
+    assert built.outcome.cause is Cause.SOURCE
+    assert built.outcome.reason == f"the source tree lacks its submodules: {said}"
+    assert not [one for one in sandbox.ran if one.user == "root"]
 
 
 def test_a_build_that_misses_an_absent_submodule_blames_the_source(

@@ -24,6 +24,9 @@ usr/lib/riscv64-linux-gnu/pkgconfig/libevent.pc\tlibdevel/libevent-dev
 usr/lib/riscv64-linux-gnu/pkgconfig/zlib.pc\tlibdevel/zlib1g-dev
 usr/share/pkgconfig/xproto.pc\tx11/x11proto-dev
 usr/lib/riscv64-linux-gnu/cmake/fmt/fmt-config.cmake\tlibdevel/libfmt-dev
+usr/lib/llvm-18/lib/cmake/llvm/LLVMConfig.cmake\tdevel/llvm-18-dev
+usr/lib/llvm-19/lib/cmake/llvm/LLVMConfig.cmake\tdevel/llvm-19-dev
+usr/lib/riscv64-linux-gnu/cmake/Boost-1.83.0/BoostConfig.cmake\tlibdevel/libboost1.83-dev
 usr/bin/bison\tdevel/bison
 usr/bin/python\tpython/python-is-python3
 usr/bin/python3\tpython/python3-minimal
@@ -69,6 +72,9 @@ def index(tmp_path: Path) -> Iterator[ContentsIndex]:
         (NeedKind.PKG_CONFIG, "xproto", "x11proto-dev"),
         (NeedKind.CMAKE, "fmt", "libfmt-dev"),
         (NeedKind.CMAKE, "ZLIB", "zlib1g-dev"),
+        (NeedKind.CMAKE, "LLVM@19", "llvm-19-dev"),
+        (NeedKind.CMAKE, "LLVM@18.1.3", "llvm-18-dev"),
+        (NeedKind.CMAKE, "Boost@1.83", "libboost1.83-dev"),
         (NeedKind.COMMAND, "gperf", "gperf"),
         (NeedKind.COMMAND, "yacc", "bison"),
         (NeedKind.COMMAND, "python", "python-is-python3"),
@@ -100,6 +106,11 @@ def test_a_need_leads_to_the_package_that_has_the_file(
     assert found is not None
     assert found.package == package
     assert found.evidence
+
+
+@pytest.mark.parametrize("name", ["LLVM@21", "LLVM@1", "Boost@1.90", "Boost@1.8", "fmt@12"])
+def test_a_version_that_no_package_has_is_no_other_version(index: ContentsIndex, name: str) -> None:
+    assert resolve_need(Need(kind=NeedKind.CMAKE, name=name), index) is None
 
 
 def test_build_files_settle_between_many_packages_with_one_header(index: ContentsIndex) -> None:

@@ -1,3 +1,4 @@
+import re
 import time
 
 import pytest
@@ -6,7 +7,7 @@ from pytest_atesor.core.outcome import Cause
 from pytest_atesor.porter.builders import BUILDERS
 from pytest_atesor.porter.builders.interface import BuildOptions, Tweak
 from pytest_atesor.porter.diagnose import diagnose, failed_checks, render
-from pytest_atesor.porter.fixes import RULES
+from pytest_atesor.porter.fixes import OVERLOOKED, RULES
 from pytest_atesor.porter.fixes.interface import Change, Install, Rule, Stop
 from pytest_atesor.porter.needs import Need, NeedKind
 
@@ -235,6 +236,168 @@ def test_source_that_refuses_this_processor_says_so(said: str) -> None:
     assert _first_fix("make", log) == ("refused-architecture", Cause.UNSUPPORTED, (said,))
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Unsupported CPU",
+        "unsupported architectures",
+        "Unknown endianness",
+        "BIG_ENDIAN is not supported",
+        "SYS_ARCH not supported",
+        "unknown little-endian platform",
+    ],
+)
+def test_a_refusal_names_the_processor_as_a_word(said: str) -> None:
+    log = f'x.c:1:2: error: #error "{said}"\n    1 | #error "{said}"\n'
+    assert _first_fix("make", log) == ("refused-architecture", Cause.UNSUPPORTED, (said,))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "unsupported search backend",
+        "monarch mode is not supported",
+        "unsupported archive format",
+        "unknown preprocessor",
+        "unsupported cpufreq governor",
+    ],
+)
+def test_parts_of_words_refuse_no_processor(said: str) -> None:
+    log = f'h.c:1:2: error: #error "{said}"\n    1 | #error "{said}"\n      |  ^~~~~\n'
+    assert "refused-architecture" not in [one.rule.name for one in diagnose(log, "make")]
+
+
+@pytest.mark.parametrize(
+    ("log", "name"),
+    [
+        pytest.param(
+            "a.c:4:97: error: 'REG_RIP' undeclared (first use in this function); did you mean 'REG_RA'?\n",
+            "REG_RIP",
+            id="register-of-a-context",
+        ),
+        pytest.param(
+            "b4.c:2:55: error: 'mcontext_t' {aka 'struct mcontext_t'} has no member named 'arm_pc'\n",
+            "arm_pc",
+            id="member-of-a-context-in-c++",
+        ),
+        pytest.param(
+            "b.c:4:48: error: 'struct user_regs_struct' has no member named 'rax'; did you mean 'ra'?\n",
+            "rax",
+            id="traced-register",
+        ),
+        pytest.param(
+            "b.c:2:46: error: invalid use of undefined type 'struct user_regs_struct'\n"
+            "    2 | long f(struct user_regs_struct *r) { return r->rax; }\n",
+            "rax",
+            id="traced-register-without-its-header",
+        ),
+        pytest.param(
+            "x.c:9:21: error: no member named 'gregs' in 'struct mcontext_t'\n", "gregs", id="clang"
+        ),
+        pytest.param(
+            "b.c:5:9: error: 'ORIG_RAX' undeclared here (not in a function)\n", "ORIG_RAX", id="traced-call"
+        ),
+        pytest.param(
+            "f.c:2:22: error: 'SYS_open' undeclared (first use in this function); did you mean "
+            "'SYS_openat'?\n",
+            "SYS_open",
+            id="system-call",
+        ),
+        pytest.param(
+            "s.c:2:13: error: '__NR_select' was not declared in this scope\n",
+            "__NR_select",
+            id="system-call-in-c++",
+        ),
+        pytest.param(
+            "c.c:2:39: error: attribute 'target(\"sse4.2\")' does not accept an argument\n",
+            "sse4.2",
+            id="target",
+        ),
+        pytest.param(
+            'c.c:2:39: error: attribute(target("sse4.2")) is unknown\n', "sse4.2", id="target-of-older-gcc"
+        ),
+        pytest.param(
+            "l.c:(.text+0xc): undefined reference to `__builtin_ia32_crc32qi'\n",
+            "__builtin_ia32_crc32qi",
+            id="linker",
+        ),
+        pytest.param(
+            "i.cc:1:23: error: '__builtin_ia32_pause' was not declared in this scope; did you mean "
+            "'__builtin_riscv_pause'?\n",
+            "__builtin_ia32_pause",
+            id="intrinsic-in-c++",
+        ),
+        pytest.param(
+            "b3.c:1:10: fatal error: sys/reg.h: No such file or directory\n",
+            "sys/reg.h",
+            id="header-of-registers",
+        ),
+        pytest.param(
+            "j.c:1:10: fatal error: asm/prctl.h: No such file or directory\n",
+            "asm/prctl.h",
+            id="header-of-calls",
+        ),
+    ],
+)
+def test_c_of_other_processors_is_unsupported_and_says_what_it_needs(log: str, name: str) -> None:
+    for text in (log, re.sub(r"'([^'\n]*)'", "\u2018\\1\u2019", log)):
+        match = next(iter(diagnose(text, "make")))
+        assert isinstance(match.rule.fix, Stop)
+        assert (match.rule.fix.cause, match.names[0]) == (Cause.UNSUPPORTED, name)
+        assert "other processors" in match.rule.fix.reason
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        "<stdin>:1:23: error: 'SYS_open' undeclared (first use in this function)\n",
+        "c.c:1:23: warning: implicit declaration of function '__builtin_ia32_crc32si'\n",
+        "x.c:3:1: error: 'SYS_futex_waitv' undeclared (first use in this function)\n",
+        "x.c:3:1: error: 'REG_ESPACE' undeclared (first use in this function)\n",
+        "x.c:3:1: error: '_mm_malloc' was not declared in this scope\n",
+        "x.c:3:1: error: 'struct user' has no member named 'name'\n",
+        "x.c:2:39: error: attribute 'target(\"arch=+v\")' does not accept an argument\n",
+    ],
+)
+def test_what_riscv64_may_have_is_not_for_other_processors(log: str) -> None:
+    assert "foreign-names" not in [one.rule.name for one in diagnose(log, "make")]
+
+
+@pytest.mark.parametrize(
+    ("log", "first"),
+    [
+        pytest.param("d.s:1: Error: unknown pseudo-op: `.code32'\n", [], id="x86-mode"),
+        pytest.param("d.s:1: Error: unknown pseudo-op: `.intel_syntax'\n", [], id="x86-syntax"),
+        pytest.param("d.s:10: Error: unknown pseudo-op: `.syntax'\n", [], id="arm-syntax"),
+        pytest.param(
+            "d.s:3: Error: junk at end of line, first unrecognized character is `%'\n", [], id="register"
+        ),
+        pytest.param("as: unrecognized option '--64'\n", ["foreign-flags"], id="width"),
+        pytest.param(
+            "/usr/lib/riscv64-linux-gnu/bin/as: unrecognized option '--32'\n",
+            ["foreign-flags"],
+            id="width-by-cc",
+        ),
+        pytest.param(
+            "Assembler messages:\nError: armv8-a: ISA string must begin with rv32 or rv64\n",
+            ["foreign-flags"],
+            id="instruction-set",
+        ),
+        pytest.param(
+            "Assembler messages:\nFatal error: invalid -march= option: `armv8'\n",
+            ["foreign-flags"],
+            id="instruction-set-before-2.36",
+        ),
+    ],
+)
+def test_assembly_for_others_is_left_out_where_that_goes_and_is_unsupported_else(
+    log: str, first: list[str]
+) -> None:
+    end = ["foreign-assembly"]
+    assert [one.rule.name for one in diagnose(log, "make")] == first + end
+    assert [one.rule.name for one in diagnose(log, "cmake")] == [*first, "assembly-off", *end]
+
+
 def test_every_missing_header_is_collected_once() -> None:
     log = (
         "a.c:1:10: fatal error: x/y.h: No such file or directory\n" * 2
@@ -301,7 +464,19 @@ def test_every_stop_has_a_reason_and_every_change_changes_something() -> None:
             assert isinstance(rule.fix, Install)
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+@pytest.mark.parametrize("rule", OVERLOOKED, ids=lambda rule: rule.name)
+def test_what_a_step_did_without_is_found_in_its_words_and_no_error(rule: Rule) -> None:
+    builder = rule.builders[0] if rule.builders else "autotools"
+    (match,) = diagnose(rule.sample, builder, OVERLOOKED)
+    assert (match.rule, match.names[0]) == (rule, rule.expected)
+
+
+def test_a_program_for_documentation_is_nothing_that_a_build_overlooked() -> None:
+    log = "-- Could NOT find Doxygen (missing: DOXYGEN_EXECUTABLE) \n"
+    assert list(diagnose(log, "cmake", OVERLOOKED)) == []
+
+
+@pytest.mark.parametrize("rule", [*RULES, *OVERLOOKED], ids=lambda rule: rule.name)
 def test_a_rule_is_quick_on_hostile_output(rule: Rule) -> None:
     hostile = (
         ("error: " * 2000 + "\n")

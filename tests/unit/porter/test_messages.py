@@ -223,6 +223,70 @@ def _curly(log: str) -> str:
             ["foreign-objects-left-over", "foreign-objects"],
             id="object-for-another-processor",
         ),
+        pytest.param(
+            "cmake",
+            "CMake Error at CMakeLists.txt:4 (message):\n"
+            "  The submodules were not downloaded! GIT_SUBMODULE was turned off or failed.\n"
+            "  Please update submodules and try again.\n\n\n-- Configuring incomplete, errors occurred!\n",
+            ["submodules-left-out", "missing-for-cmake", "submodules-or-packages-left-out"],
+            id="submodules-of-cmake",
+        ),
+        pytest.param(
+            "cmake",
+            "CMake Error at CMakeLists.txt:4 (message):\n"
+            "  The directory extern/fmt of this project is empty.\n"
+            "  Please run git submodule update --init --recursive\n",
+            ["submodules-left-out", "missing-for-cmake", "submodules-or-packages-left-out"],
+            id="submodules-on-the-next-line",
+        ),
+        pytest.param(
+            "cmake",
+            "CMake Error at CMakeLists.txt:4 (message):\n"
+            "  fmt is not there, please install libfmt-dev or run git submodule\n  update --init fmt\n",
+            ["missing-for-cmake", "submodules-or-packages-left-out"],
+            id="a-package-would-do-as-well",
+        ),
+        pytest.param(
+            "configure",
+            "configure: error: fmt is missing: install it, or run git submodule update --init\n",
+            ["missing-for-configure", "submodules-or-packages-left-out"],
+            id="a-package-would-do-as-well-in-a-line",
+        ),
+        pytest.param(
+            "make",
+            "Makefile:12: *** Submodule libs/x is missing, see README.  Stop.\n",
+            ["submodules-left-out", "submodules-or-packages-left-out"],
+            id="submodule-of-make",
+        ),
+        pytest.param(
+            "make",
+            "git submodule update --init\ncc -c a.c\na.c:1:1: error: expected ';' before 'int'\n",
+            [],
+            id="submodules-that-were-fetched",
+        ),
+        pytest.param(
+            "cmake",
+            "CMake Error at CMakeLists.txt:5 (find_package):\n"
+            '  Could not find a configuration file for package "wxWidgets_something" that\n'
+            '  is compatible with requested version range "3.2...<4".\n',
+            ["missing-cmake-version", "other-cmake-version"],
+            id="cmake-version-wrapped-elsewhere",
+        ),
+        pytest.param(
+            "cmake",
+            "CMake Warning at CMakeLists.txt:5 (find_package):\n"
+            '  Could not find a configuration file for package "LLVM" that is compatible\n'
+            '  with requested version "21".\n',
+            [],
+            id="cmake-version-of-what-can-be-left-out",
+        ),
+        pytest.param(
+            "cargo",
+            "error: environment variable `CARGO_PKG_FOO` not defined at compile time\n"
+            " --> src/main.rs:1:117\n",
+            ["rust-environment"],
+            id="variable-of-the-compiler",
+        ),
     ],
 )
 def test_a_message_is_answered_by_these_rules_alone(builder: str, log: str, answers: list[str]) -> None:
