@@ -37,12 +37,19 @@ _ADVICE: Final = {
     errno.EIO: "the device reports an I/O error; check the disk",
 }
 
+_OF_READING: Final = {
+    errno.ENOTDIR: "a part of the path is not a directory; check the path",
+    errno.EISDIR: "a directory stands there; check the path",
+    errno.ENAMETOOLONG: "the path is too long; check it",
+}
+
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 def explain_os_error(error: OSError, doing: str, path: Path) -> BundleError:
     """Return the one-line error for a failed file operation: what, where, why, and what to do."""
-    why = _ADVICE.get(error.errno or 0, error.strerror or str(error))
+    known = {**_ADVICE, **_OF_READING} if doing == "read" else _ADVICE
+    why = known.get(error.errno or 0, error.strerror or str(error))
     return BundleError(f"cannot {doing} {path}: {why}")
 
 

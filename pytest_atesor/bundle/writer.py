@@ -248,6 +248,12 @@ def _read_versioned(layout: BundleLayout) -> VersionedPlan:
             raise BundleError(
                 f"{layout.root} is no bundle: it has no {layout.plan.name}; check the path"
             ) from None
+        except NotADirectoryError:
+            file = next(place for place in (*reversed(layout.root.parents), layout.root) if place.is_file())
+            named = "it" if file == layout.root else str(file)
+            raise BundleError(
+                f"{layout.root} is no bundle: {named} is a file; name a directory below runs/batches"
+            ) from None
     return parse_versioned_plan(data, str(layout.plan))
 
 

@@ -186,6 +186,22 @@ def test_a_directory_that_is_no_bundle_is_told_so(tmp_path: Path) -> None:
         read_plan(BundleLayout(tmp_path))
 
 
+@pytest.mark.parametrize(("below", "named"), [("", "it"), ("/x", "{file}")], ids=["file", "below"])
+def test_a_file_is_no_bundle_and_nobody_is_told_to_remove_it(tmp_path: Path, below: str, named: str) -> None:
+    file = tmp_path / "lïst.json"
+    file.touch()
+    with pytest.raises(BundleError) as caught:
+        read_bundle(Path(f"{file}{below}"))
+    said = f"{named.format(file=file)} is a file; name a directory below runs/batches"
+    assert str(caught.value) == f"{file}{below} is no bundle: {said}"
+
+
+def test_a_directory_in_the_place_of_a_plan_is_not_to_be_removed_either(tmp_path: Path) -> None:
+    (tmp_path / "batch_plan.json").mkdir()
+    with pytest.raises(BundleError, match=r"cannot read .*: a directory stands there; check the path$"):
+        read_plan(BundleLayout(tmp_path))
+
+
 def test_reading_writes_nothing(make_bundle: BundleFactory) -> None:
     with make_bundle("zlib") as bundle:
         pass

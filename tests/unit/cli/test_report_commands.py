@@ -108,3 +108,13 @@ def test_a_wrong_path_is_one_line(
 ) -> None:
     assert main(arguments) == code
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_a_package_list_in_the_place_of_a_bundle_is_told_so_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("lïst.json").touch()
+    assert main(["compare", "lïst.json", "lïst.json"]) == 1
+    said = "lïst.json is no bundle: it is a file; name a directory below runs/batches"
+    assert capsys.readouterr().err == f"atesor: error: {said}\n"
