@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_atesor.control.controller import Controller, XdistHooks
+from pytest_atesor.control.idle import IdleHooks, leave_out_workers
 from pytest_atesor.control.signals import ProcessBook, SetupInterrupted, StopSignals
-from pytest_atesor.core.exit_code import decide_exit_code
 from pytest_atesor.core.plan import BatchKind, Target
 from pytest_atesor.core.text import LONGEST_LINE, count_of, sanitize_line
 from pytest_atesor.errors import AtesorError, explaining_paths
@@ -53,6 +53,9 @@ def start_batch(config: pytest.Config) -> int | None:
         code = _begin(config, draft)
         if code is not None or config.option.collectonly:
             return code
+        if not draft.plan.cases:
+            _start_idle(config, draft)
+            return None
         batch = make_batch(draft, config, os.environ, processes)
         _start(config, batch, draft.plan.cases, flag, signals)
         started = True
@@ -77,12 +80,9 @@ def _begin(config: pytest.Config, draft: Draft) -> int | None:
     for notice in draft.reopened.notices if draft.reopened is not None else ():
         _answer(notice)
     if not plan.cases:
-        if draft.reopened is not None:
-            ledger = draft.reopened.bundle.ledger
-            return decide_exit_code(plan.kind, (ledger.state(case.case_id) for case in ledger.selected))
-        noun = "packages" if plan.kind is BatchKind.PACKAGE_LIST else "cases"
-        say(f"{plan.source}: this shard has no {noun}; nothing to do")
-        return 0
+        if draft.reopened is None:
+            say(_explain_nothing(draft))
+        return 0 if config.option.collectonly or options.is_plan_only else None
     if options.max_cases is not None and len(plan.cases) > options.max_cases:
         count = count_of("case", len(plan.cases))
         say(f"warning: {plan.source} has {count}, more than the {options.max_cases} expected")
@@ -97,6 +97,21 @@ def _begin(config: pytest.Config, draft: Draft) -> int | None:
     if plan.target is not Target.NATIVE:
         _warn_of_many(draft.workers)
     return None
+
+
+def _explain_nothing(draft: Draft) -> str:
+    if draft.going_on is not None:
+        return f"{show_path(draft.going_on)}: 0 cases to run"
+    noun = "packages" if draft.plan.kind is BatchKind.PACKAGE_LIST else "cases"
+    return f"{draft.plan.source}: this shard has no {noun}; nothing to do"
+
+
+def _start_idle(config: pytest.Config, draft: Draft) -> None:
+    """Register what shows that nothing is to run."""
+    leave_out_workers(config)
+    register_tree(config, draft.plan)
+    bundle = draft.reopened.bundle if draft.reopened is not None else None
+    config.pluginmanager.register(IdleHooks(config, bundle), "atesor-idle")
 
 
 def _start(

@@ -74,14 +74,16 @@ LOG_DIRECTORY: Final = "output/batch_logs"
 class Draft:
     """A batch that was checked and planned; nothing is created yet. ``workers`` of 0: in this process.
 
-    ``plan`` has the cases that are to run. ``reopened`` is the bundle of a batch that goes on, locked;
-    ``sandboxed`` names the kinds of cases that need a sandbox.
+    ``plan`` has the cases that are to run. ``going_on`` is the directory of a batch that goes on, and
+    ``reopened`` its bundle, locked, None where cases are only listed; ``sandboxed`` names the kinds of cases
+    that need a sandbox.
     """
 
     plan: Plan
     options: Options
     workers: int
     sandboxed: tuple[str, ...]
+    going_on: Path | None = None
     reopened: Reopened | None = None
 
     def close(self) -> None:
@@ -138,7 +140,7 @@ def _draft_again(wish: ReopenOptions, config: pytest.Config, environ: Mapping[st
     refuse_options(find_given(config), wish)
     options = read_options(config, environ, settled=settled_options(plan))
     options = freeze_options(options, plan, wish, config.rootpath)
-    draft = _make_draft(plan, options, count_workers(config), config)
+    draft = replace(_make_draft(plan, options, count_workers(config), config), going_on=wish.root)
     if config.option.collectonly:
         return replace(draft, plan=replace(plan, cases=list_cases(wish)))
     _check_machine(config, draft, environ)

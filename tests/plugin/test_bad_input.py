@@ -346,9 +346,15 @@ def test_an_empty_shard_is_nothing_to_do(
     rootdir: Path, pytester: pytest.Pytester, capfd: pytest.CaptureFixture[str]
 ) -> None:
     result = run_inside(
-        pytester, capfd, "--atesor-list=good", "--atesor-shard-index=3", "--atesor-shard-total=4"
+        pytester,
+        capfd,
+        "--atesor-list=good",
+        "--atesor-shard-index=3",
+        "--atesor-shard-total=4",
+        "--junitxml=j.xml",
     )
     assert result.code == 0
+    assert 'tests="0"' in (rootdir / "j.xml").read_text()
     assert result.err.splitlines() == [
         "atesor: packages/good.json: this shard has no packages; nothing to do"
     ]

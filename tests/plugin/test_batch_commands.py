@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
@@ -86,13 +87,33 @@ def test_pytest_takes_a_manifest_as_it_takes_a_test_file(lab: Lab) -> None:
 
 def test_resuming_a_finished_batch_runs_nothing_and_keeps_its_exit_code(lab: Lab, bundle: Path) -> None:
     before = attempts(bundle)
+    journal = (bundle / "journal.jsonl").read_bytes()
     run = lab.batch("resume", "runs/batches/b")
-    assert run.code == 4
-    assert run.out.splitlines() == [
+    assert (run.code, run.err) == (4, "")
+    assert run.lines[:2] == [
         "atesor: planned 3 = done 3 + interrupted 0 + not started 0",
         "atesor: resuming runs/batches/b: 0 cases to run",
     ]
     assert attempts(bundle) == before
+    assert (bundle / "journal.jsonl").read_bytes() == journal
+
+
+@pytest.mark.parametrize("more", [("-n2",), ("-pno:xdist",)], ids=["workers", "no-xdist"])
+def test_a_batch_with_nothing_to_run_shows_what_stands_and_writes_an_empty_junit_file(
+    lab: Lab, bundle: Path, more: tuple[str, ...]
+) -> None:
+    run = lab.run(f"--atesor-resume={bundle}", *more, "--junitxml=j.xml")
+    assert (run.code, run.err) == (4, "")
+    assert "3 cases: 2 PASS, 0 UNVERIFIED, 1 FAIL, 0 TIMEOUT, 0 SKIPPED" in run.lines
+    assert "to run the failed ones again: atesor batch rerun runs/batches/b --failed" in run.lines
+    assert "collected 0 items" in [line.rstrip() for line in run.lines]  # by this process alone
+    (suite,) = ET.parse(lab.root / "j.xml").getroot()  # noqa: S314 - our own file
+    assert (suite.attrib["tests"], len(suite)) == ("0", 0)
+
+
+def test_a_listing_of_a_finished_batch_says_that_nothing_is_to_run(lab: Lab, bundle: Path) -> None:
+    run = lab.run(f"--atesor-resume={bundle}", "--co", "-q")
+    assert (run.code, run.out, run.err) == (0, "", "atesor: runs/batches/b: 0 cases to run\n")
 
 
 def test_retry_failed_and_rerun_make_new_attempts_and_keep_the_old(lab: Lab, bundle: Path) -> None:
