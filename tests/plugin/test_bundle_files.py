@@ -124,6 +124,18 @@ def test_a_read_only_root_is_told_before_anything_runs(lab: Lab, small_disk: Pat
     assert not (lab.root / "ran").exists()
 
 
+def test_a_bundle_goes_on_where_only_the_bundle_can_be_written(lab: Lab, small_disk: Path) -> None:
+    lab.write_manifest({"a": f"[ -e {lab.root}/mended ]"})
+    assert lab.run("m.yaml", "--atesor-batch-id=b", "-n0").code == 4
+    bundle = small_disk / "batches" / "b"
+    mount("--bind", bundle, bundle)
+    mount("-o", "remount,bind,ro", small_disk)
+    (lab.root / "mended").touch()
+    done = lab.batch("rerun", "runs/batches/b", "--failed")
+    assert done.code == 0, done.out + done.err
+    assert [case["status"] for case in lab.results()["cases"]] == ["PASS"]
+
+
 @pytest.mark.parametrize(
     ("place", "arguments", "message"),
     [
