@@ -34,10 +34,10 @@ class NativeBench(SandboxBench):
         engine = native_engine(session)
         super().__init__(engine, slot, image, state, limits)
         self._session = engine.session
-        self._losses = 0
+        self._losses = b""
 
     def prepare(self) -> None:
-        """Create the sandbox, and remember how often the connection was lost before."""
+        """Create the sandbox, and remember which losses of the connection were before."""
         give_up = time.monotonic() + _PREPARE_S
         while not self._session.is_connected:
             if time.monotonic() > give_up:

@@ -43,6 +43,16 @@ def _share_alike(machines: Sequence[Machine]) -> tuple[int, ...]:
     return tuple(machine.workers for machine in machines)
 
 
+class _Restore:
+    """Makes the directory of the session as it is by then again, if it has gone."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+
+    def __call__(self) -> None:
+        self.session.restore()
+
+
 class NativeHold:
     """The machines while a batch runs; a context manager, whose end removes the batch's sandboxes there.
 
@@ -108,10 +118,11 @@ class NativeHold:
             options=_plan_options(machine),
             unenforced=_decide_unenforced(machine),
         )
+        restore = _Restore(session)
         self._stack.enter_context(
-            Link(session.connection, session.token, say=self._say, on_loss=session.note_loss)
+            Link(session.connection, session.token, say=self._say, on_loss=session.note_loss, restore=restore)
         )
-        session = self._with_image(session)
+        session = restore.session = self._with_image(session)
         session.write()
         self._stack.callback(
             lambda: self._say(

@@ -10,11 +10,11 @@ import contextlib
 import os
 import select
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
@@ -28,6 +28,9 @@ CONNECTED: Final = "connected"
 
 KEEPER_LABEL: Final = "org.pytest-atesor.keeper"
 """Marks the sandboxes that a batch's keeper removes; its value is the batch's token."""
+
+
+_MOST_ERRORS_BYTES: Final = 65_536
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +52,9 @@ class Pace:
 class Link:
     """The connection that all commands of a batch share; its ``token`` marks the batch's sandboxes there.
 
-    Use it as a context manager; ``say`` gets a line when the connection is lost and when it is back;
-    ``on_loss`` is called first.
+    Use it as a context manager; ``say`` gets a line when the connection is lost and when it is back.
+    ``on_loss`` is called first; ``restore`` makes the place of the connection's files ready, also when it has
+    gone since. While that raises OSError or SetupError there is no new connection.
     """
 
     def __init__(
@@ -60,12 +64,14 @@ class Link:
         *,
         say: Callable[[str], None],
         on_loss: Callable[[], None] = lambda: None,
+        restore: Callable[[], None] = lambda: None,
         pace: Pace | None = None,
     ) -> None:
         self.connection = connection
         self.token = token
         self._say = say
         self._on_loss = on_loss
+        self._restore = restore
         self._pace = pace or Pace()
         self._process: subprocess.Popen[bytes] | None = None
         self._closing, self._wake = os.pipe()
@@ -83,9 +89,12 @@ class Link:
     def open(self) -> None:
         """Connect and start the keeper. Raises SetupError with the reason and what to do."""
         try:
+            self._restore()
             self._process = self._connect()
         except SandboxError as error:
             raise SetupError(str(error)) from error
+        except OSError as error:
+            raise SetupError(f"ssh has no place for its messages ({error}); free some space") from error
         self._mark(connected=True)
         self._thread = threading.Thread(target=self._keep, name="atesor-link", daemon=True)
         self._thread.start()
@@ -109,8 +118,10 @@ class Link:
                 return
             if self._process is not None:
                 self._mark(connected=False)
+                with contextlib.suppress(OSError, SetupError):
+                    self._restore()
                 self._on_loss()
-                self._say(
+                self._tell(
                     f"the connection to {self.connection.host} is lost: its slots wait; connecting again"
                 )
                 _end(self._process)
@@ -118,15 +129,24 @@ class Link:
             else:
                 ready, _, _ = select.select([self._closing], [], [], self._pace.again_s)
                 if ready:
-                    self._say(
+                    self._tell(
                         f"{self.connection.host} cannot be reached at the end; "
                         "what this batch has left there ends by itself"
                     )
                     return
-            with contextlib.suppress(SandboxError, SetupError):
-                self._process = self._connect()
-                self._mark(connected=True)
-                self._say(f"connected to {self.connection.host} again")
+            self._connect_again()
+
+    def _connect_again(self) -> None:
+        """Connect, unless something is in the way."""
+        with contextlib.suppress(SandboxError, SetupError, OSError):
+            self._restore()
+            self._process = self._connect()
+            self._mark(connected=True)
+            self._tell(f"connected to {self.connection.host} again")
+
+    def _tell(self, line: str) -> None:
+        with contextlib.suppress(OSError):  # whoever listened may have gone
+            self._say(line)
 
     def _mark(self, *, connected: bool) -> None:
         """Tell the other processes; the socket that a killed client left is of no use any more."""
@@ -154,13 +174,24 @@ class Link:
                 return False
             if not _ask(process, b".") or not _hear(process, b".", self._pace.answer_s):
                 return False
+            if not self._is_of_use():
+                return False
+
+    def _is_of_use(self) -> bool:
+        """Say whether the other processes find the connection; a mark alone that is gone is set again."""
+        control = self.connection.control
+        if control is None:
+            return True
+        if not control.with_name(CONNECTED).exists():
+            self._mark(connected=True)
+        return control.exists()
 
     def _leave(self, process: "subprocess.Popen[bytes]") -> None:
         host = self.connection.host
         if _ask(process, b"q") and not _hear(process, b"bye", self._pace.answer_s):
-            self._say(f"waiting until {host} has removed what this batch left there")
+            self._tell(f"waiting until {host} has removed what this batch left there")
             if not _hear(process, b"bye", self._pace.clear_s):
-                self._say(
+                self._tell(
                     f"{host} did not say that it is done; what this batch has left there ends by itself"
                 )
         _end(process)
@@ -169,34 +200,33 @@ class Link:
         """Return the connected client with the keeper's first word read. Raises SandboxError, SetupError."""
         connection = self.connection
         if connection.control is not None:
-            connection.control.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                connection.control.unlink(missing_ok=True)
         connection.count()
         argv = connection.script_argv(
             read_script("keeper.sh"), self.token, str(self._pace.silence_s), KEEPER_LABEL
         )
         argv = [*connection.ssh(is_master=True), *argv[argv.index("--") :]]
-        errors = _errors_file(connection)
-        try:
-            with errors.open("wb") as stderr:
+        with tempfile.TemporaryFile() as errors:
+            try:
                 process = subprocess.Popen(
                     argv,
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
-                    stderr=stderr,
+                    stderr=errors,
                     bufsize=0,
                     # a Ctrl-C in the terminal is for the batch, which still needs the connection to end well
                     start_new_session=True,
                 )
-        except OSError as error:
-            raise SetupError(f"ssh cannot be started ({error}); apt-get install openssh-client") from error
-        if not _hear(process, b"ready", self._pace.open_s):
-            _end(process)
-            raise SandboxError(connection.explain(errors.read_bytes()))
-        return process
-
-
-def _errors_file(connection: Connection) -> Path:
-    return Path(os.devnull) if connection.trips is None else connection.trips.with_name("ssh-errors")
+            except OSError as error:
+                raise SetupError(
+                    f"ssh cannot be started ({error}); apt-get install openssh-client"
+                ) from error
+            if not _hear(process, b"ready", self._pace.open_s):
+                _end(process)
+                errors.seek(0)
+                raise SandboxError(connection.explain(errors.read(_MOST_ERRORS_BYTES)))
+            return process
 
 
 def _ask(process: "subprocess.Popen[bytes]", word: bytes) -> bool:

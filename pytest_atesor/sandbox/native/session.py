@@ -1,7 +1,7 @@
 """What all processes of a native batch share: how the machine is reached, and what was found there.
 
 The controller writes it into a private directory; workers and agents read it there. The directory's files
-also carry what they tell each other: the socket of the open connection, the counts of round trips and losses.
+also carry what they tell each other: the socket of the open connection, the round trips, its losses.
 """
 
 import contextlib
@@ -9,7 +9,9 @@ import getpass
 import hashlib
 import json
 import os
+import secrets
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -26,6 +28,7 @@ from pytest_atesor.sandbox.native.link import CONNECTED
 __all__ = ["Session", "clear_stale", "find_user", "make_directory", "make_owner", "read_session"]
 
 _FILE: Final = "session.json"
+_LOSSES: Final = "losses"
 _PREFIX: Final = "atesor-native-"
 _LONGEST_PARENT: Final = 55  # of the 107 bytes that the kernel has for a socket; ssh adds some of its own
 
@@ -64,9 +67,12 @@ class Session:
         )
 
     @property
-    def losses(self) -> int:
-        """How often the connection was lost."""
-        return _size(Path(self.directory) / "losses")
+    def losses(self) -> bytes:
+        """What is another value after each loss of the connection, and of the directory."""
+        try:
+            return (Path(self.directory) / _LOSSES).read_bytes()
+        except OSError:
+            return b""
 
     @property
     def is_connected(self) -> bool:
@@ -87,9 +93,26 @@ class Session:
             return 0
 
     def note_loss(self) -> None:
-        """Count a loss of the connection."""
-        with (Path(self.directory) / "losses").open("ab") as file:
+        """Tell all processes that the connection was lost, where that can be written."""
+        with contextlib.suppress(OSError), (Path(self.directory) / _LOSSES).open("ab") as file:
             file.write(b".")
+
+    def restore(self) -> None:
+        """Make the directory with what the other processes read in it, as far as it is not there.
+
+        Somebody may have removed it: a cleaner of temporary files, or the end of the user's login. Raises
+        OSError and SetupError.
+        """
+        directory = Path(self.directory)
+        with contextlib.suppress(FileExistsError):
+            directory.mkdir(mode=0o700)
+        found = directory.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
+            raise SetupError(f"{directory} is not ours any more; remove it")
+        if not (directory / _LOSSES).exists():
+            (directory / _LOSSES).write_bytes(secrets.token_bytes(8))
+        if not (directory / _FILE).exists():
+            self.write()
 
     def write(self) -> None:
         """Write the session for the other processes. Raises SetupError."""

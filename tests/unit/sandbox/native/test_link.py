@@ -2,8 +2,10 @@
 
 import contextlib
 import queue
+import shutil
 import signal
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +16,7 @@ import pytest
 
 from pytest_atesor.errors import SetupError
 from pytest_atesor.sandbox.native.connection import Connection
-from pytest_atesor.sandbox.native.link import Link, Pace
+from pytest_atesor.sandbox.native.link import CONNECTED, Link, Pace
 from tests.unit.processes import LIMIT_S, find_children
 
 if TYPE_CHECKING:
@@ -31,7 +33,27 @@ class Batch:
     def __init__(self, directory: Path, pace: Pace = PATIENT) -> None:
         self.lines: queue.Queue[str] = queue.Queue()
         self.connection = Connection(host="board", control=directory / "control", trips=directory / "trips")
-        self.link = Link(self.connection, "token-1", say=self.lines.put, pace=pace)
+        self.directory = directory
+        self.losses = 0
+        self.refusals: queue.Queue[OSError] = queue.Queue()
+        self.link = Link(
+            self.connection,
+            "token-1",
+            say=self.lines.put,
+            on_loss=self.lose,
+            restore=self.restore,
+            pace=pace,
+        )
+
+    def lose(self) -> None:
+        self.losses += 1
+
+    def restore(self) -> None:
+        try:
+            self.directory.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            self.refusals.put(error)
+            raise
 
     def client(self) -> psutil.Process:
         """Return the client that holds the connection."""
@@ -86,6 +108,53 @@ def test_one_that_hangs_is_noticed_and_made_again(server: "Server", place: Path,
     for process in stopped:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
+
+
+def test_a_connection_whose_files_were_removed_is_made_again_with_them(batch: Batch, place: Path) -> None:
+    shutil.rmtree(place)
+    batch.hear("is lost")
+    batch.hear("again")
+    assert (batch.losses, (place / CONNECTED).exists()) == (1, True)
+    assert batch.connection.script("echo here", timeout_s=LIMIT_S).stdout == b"here\n"
+
+
+def test_a_link_outlives_a_place_that_cannot_be_made_again(batch: Batch, place: Path) -> None:
+    aside = place.with_name(f"{place.name}-aside")
+    place.rename(aside)
+    try:
+        place.touch()
+        for _ in range(3):
+            batch.refusals.get(timeout=LIMIT_S)
+        place.unlink()
+        batch.hear("again")
+    finally:
+        shutil.rmtree(aside)
+    assert batch.losses == 1
+    assert batch.connection.script("echo here", timeout_s=LIMIT_S).stdout == b"here\n"
+
+
+def test_a_mark_alone_that_was_removed_is_set_again(batch: Batch, place: Path) -> None:
+    (place / CONNECTED).unlink()
+    give_up = time.monotonic() + LIMIT_S
+    while not (place / CONNECTED).exists() and time.monotonic() < give_up:
+        time.sleep(0.02)
+    assert ((place / CONNECTED).exists(), batch.losses) == (True, 0)
+
+
+def test_nobody_needs_to_listen(server: "Server", place: Path) -> None:
+    assert server.directory.is_dir()
+    batch = Batch(place)
+
+    def complain(line: str) -> None:
+        batch.lines.put(line)
+        raise BrokenPipeError(line)
+
+    batch.link = Link(batch.connection, "token-1", say=complain, pace=PATIENT)
+    with batch.link:
+        batch.client().kill()
+        batch.hear("is lost")
+        batch.hear("again")
+        assert batch.connection.script("echo here", timeout_s=LIMIT_S).stdout == b"here\n"
 
 
 @pytest.mark.usefixtures("server")

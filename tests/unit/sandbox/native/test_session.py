@@ -2,6 +2,7 @@
 
 import os
 import pwd
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -70,8 +71,41 @@ def test_trips_and_losses_are_counted_by_all_processes(tmp_path: Path) -> None:
     mine, other = make_session(tmp_path), make_session(tmp_path)
     mine.connection.count()
     other.connection.count()
+    before = mine.losses
     other.note_loss()
-    assert (mine.trips, mine.losses) == (2, 1)
+    assert (mine.trips, mine.losses != before, mine.losses) == (2, True, other.losses)
+
+
+def test_a_directory_that_somebody_removed_is_made_again_and_its_loss_is_one(runtime: Path) -> None:
+    session = make_session(runtime / "session")
+    session.restore()
+    session.note_loss()
+    before = session.losses
+    session.restore()
+    assert session.losses == before
+    shutil.rmtree(runtime / "session")
+    session.note_loss()
+    session.connection.count()
+    session.restore()
+    assert read_session(session.directory) == session
+    assert session.losses not in {before, b""}
+    assert (runtime / "session").stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("what", ["a-link", "open", "a-file"])
+def test_what_somebody_else_put_in_the_directory_s_place_is_not_used(runtime: Path, what: str) -> None:
+    place, other = runtime / "session", runtime / "other"
+    other.mkdir(mode=0o700)
+    if what == "a-link":
+        place.symlink_to(other)
+    elif what == "a-file":
+        place.touch(mode=0o600)
+    else:
+        place.mkdir()
+        place.chmod(0o755)
+    with pytest.raises(SetupError, match="session is not ours any more; remove it"):
+        make_session(place).restore()
+    assert not any(other.iterdir())
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"host": "x"}'], ids=["empty", "list", "half"])
