@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from pytest_atesor.errors import BundleError
+from pytest_atesor.temporary import temporary_name
 
 __all__ = [
     "check_file_writable",
@@ -69,7 +70,7 @@ def write_atomic(path: Path, text: str, *, durable: bool = True) -> None:
     """
     # Strings and descriptors: this is done for every attempt, and paths and file objects are slow.
     parent, name = os.path.split(path)
-    temporary = f"{parent}/.{name}.{os.getpid()}.tmp"
+    temporary = f"{parent}/{temporary_name(name)}"
     with guard("write", path):
         try:
             _write_whole(temporary, text.encode("utf-8"), durable=durable)

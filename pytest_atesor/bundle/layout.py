@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_atesor.bundle.files import guard
+from pytest_atesor.temporary import temporary_name
 
 __all__ = ["AttemptLayout", "BundleLayout", "LogLinks"]
 
@@ -143,7 +144,7 @@ class LogLinks:
             try:
                 os.symlink(target, link)  # noqa: PTH211 - the same
             except FileExistsError:
-                temporary = self._directory / f".{name}.{os.getpid()}.tmp"
+                temporary = self._directory / temporary_name(name)
                 temporary.unlink(missing_ok=True)
                 temporary.symlink_to(target)
                 temporary.replace(link)

@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Self
 
 from pytest_atesor.porter.tree import open_inside
+from pytest_atesor.temporary import temporary_name
 
 __all__ = ["INDEX_SCRIPT", "KEPT_S", "ContentsIndex", "IndexLine", "adopt_index", "index_age_s"]
 
@@ -114,7 +115,7 @@ def index_age_s(path: Path) -> float | None:
 def adopt_index(workspace: Path, target: Path) -> None:
     """Copy the index that a sandbox made to where every slot finds it, atomically. Raises OSError."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    temporary = target.with_name(temporary_name(target.name))
     try:
         with open_inside(workspace, "cache/contents/index") as handle:
             if os.fstat(handle).st_size > _LARGEST:

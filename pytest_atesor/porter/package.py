@@ -18,6 +18,7 @@ from pytest_atesor.core.plan import Target
 from pytest_atesor.core.urls import SourceUrlError
 from pytest_atesor.porter.result import Report, format_result, safe_path
 from pytest_atesor.porter.settings import Settings
+from pytest_atesor.temporary import temporary_name
 
 __all__ = ["package_name", "write_package"]
 
@@ -50,7 +51,7 @@ def write_package(root: Path, settings: Settings, report: Report, kept: Path) ->
     final = target / package_name(
         settings.url, settings.platform, time.strftime("%Y%m%d-%H%M%S"), settings.target
     )
-    temporary = final.with_name(f".{final.name}.{os.getpid()}")
+    temporary = final.with_name(temporary_name(final.name))
     try:
         with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
             members = _members(report, kept)

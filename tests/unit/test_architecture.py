@@ -16,12 +16,13 @@ ALLOWED = {
     # A room may import itself, the error tree and what is named here.
     "core": set(),
     "errors": set(),
-    "bundle": {"core"},
+    "temporary": set(),
+    "bundle": {"core", "temporary"},
     "reports": {"core"},
-    "sandbox": {"core"},
+    "sandbox": {"core", "temporary"},
     "coverage": {"core"},
     "runners": {"core", "sandbox", "bundle"},
-    "porter": {"core", "sandbox"},
+    "porter": {"core", "sandbox", "temporary"},
     "work": {"core", "bundle", "runners", "sandbox"},
     "control": {"core", "bundle", "runners", "sandbox", "reports", "work"},
     "intake": {"core", "bundle", "runners", "sandbox", "options", "work", "control"},
@@ -30,7 +31,7 @@ ALLOWED = {
 # What belongs to a pytest run; whatever is added at the root does too.
 PLUGIN_SIDE = {
     entry.stem for entry in PACKAGE.iterdir() if entry.suffix == ".py" or (entry / "__init__.py").is_file()
-} - {"core", "errors", "sandbox", "porter", "__init__"}
+} - {"core", "errors", "temporary", "sandbox", "porter", "__init__"}
 
 IMPURE = {
     "os",

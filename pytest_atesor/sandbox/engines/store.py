@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -20,6 +19,7 @@ from urllib.parse import quote
 
 from pytest_atesor.errors import SandboxError
 from pytest_atesor.sandbox.packing import start_unpacking
+from pytest_atesor.temporary import temporary_name
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -113,7 +113,7 @@ class ImageStore:
 
     def _point(self, tag: str, identifier: str) -> None:
         link = self._tags / quote(tag, safe="")
-        part = self._tags.parent / f"tag-{os.getpid()}.part"
+        part = self._tags.parent / temporary_name("tag")
         part.unlink(missing_ok=True)
         part.symlink_to(Path("..") / "images" / identifier)
         part.replace(link)

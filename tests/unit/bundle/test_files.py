@@ -2,6 +2,8 @@ import errno
 import os
 import resource
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,6 +43,32 @@ def test_a_refused_write_leaves_the_old_file_and_no_rest(tmp_path: Path) -> None
         write_atomic(path, "x" * 10_000)
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_a_process_of_the_same_id_is_writing_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    theirs = tmp_path / f".x.json.{os.getpid()}.tmp"
+    theirs.write_text("half of")
+    write_atomic(path, "ours")
+    assert path.read_text() == "ours"
+    assert theirs.read_text() == "half of"
+
+
+_NAMES = """
+import os
+os.getpid = lambda: 7
+from pytest_atesor.temporary import temporary_name
+print(temporary_name("x.json"))
+"""
+
+
+def test_processes_of_one_id_write_under_two_names() -> None:
+    first, second = (
+        subprocess.run([sys.executable, "-c", _NAMES], check=True, capture_output=True, text=True).stdout
+        for _ in range(2)
+    )
+    assert first != second
+    assert first.startswith(".x.json.7-")
 
 
 def test_a_missing_directory_is_a_clear_error(tmp_path: Path) -> None:

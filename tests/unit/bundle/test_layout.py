@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,16 @@ def test_what_stood_there_is_replaced_and_not_followed(tmp_path: Path, log: Path
     assert link_log(logs, log).read_text() == "built\n"
     assert victim.read_text() == "precious"
     assert [path.name for path in logs.iterdir()] == ["zlib.log"]
+
+
+def test_a_link_that_a_process_of_the_same_id_is_making_is_left_alone(tmp_path: Path, log: Path) -> None:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    (logs / "zlib.log").write_text("an older log")
+    theirs = logs / f".zlib.{os.getpid()}.tmp"
+    theirs.symlink_to("theirs")
+    assert link_log(logs, log).read_text() == "built\n"
+    assert theirs.is_symlink()
 
 
 def test_a_directory_in_the_way_is_an_error(tmp_path: Path, log: Path) -> None:
