@@ -5,6 +5,7 @@ also carry what they tell each other: the socket of the open connection, the rou
 """
 
 import contextlib
+import errno
 import getpass
 import hashlib
 import json
@@ -153,26 +154,46 @@ def make_owner(state: Path, user: str, node: str) -> str:
 
 
 @contextlib.contextmanager
-def make_directory(environ: Mapping[str, str]) -> Iterator[Path]:
+def make_directory(environ: Mapping[str, str], common: str = "/tmp") -> Iterator[Path]:  # noqa: S108 - a new name each time
     """Yield a private directory, removed in the end; what killed batches left behind is removed first.
 
-    Raises SetupError when it cannot be made.
+    It stands where TMPDIR says, in ``common`` or in the user's runtime directory, which ends with the login:
+    the first that can be written and leaves its path short enough for a socket. Raises SetupError for none.
     """
-    runtime = environ.get("XDG_RUNTIME_DIR", "")
-    parent = Path(runtime) if runtime.startswith("/") and len(runtime) <= _LONGEST_PARENT else None
-    base = parent if parent is not None and parent.is_dir() else Path(tempfile.gettempdir())
-    clear_stale(base)
-    try:
-        directory = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
-        lock = FileLock(directory / "lock", thread_local=False, is_singleton=False)
-        lock.acquire()
-    except OSError as error:
-        raise SetupError(f"no directory can be made in {base} ({error}); set TMPDIR") from error
+    problems = []
+    places = (environ.get("TMPDIR") or tempfile.gettempdir(), common, environ.get("XDG_RUNTIME_DIR", ""))
+    for base in (Path(one) for one in dict.fromkeys(places) if one.startswith("/")):
+        try:
+            directory, lock = _make_below(base)
+        except OSError as error:
+            problems.append(f"{base} ({error})")
+        else:
+            break
+    else:
+        raise SetupError(
+            f"no directory for the connection can be made in {', '.join(problems)}; set TMPDIR to one that "
+            f"can be written, of at most {_LONGEST_PARENT} bytes"
+        )
     try:
         yield directory
     finally:
         lock.release()
         shutil.rmtree(directory, ignore_errors=True)
+
+
+def _make_below(base: Path) -> tuple[Path, FileLock]:
+    """Make a directory and take its lock. Raises OSError, also where its path would be too long."""
+    if len(os.fsencode(base)) > _LONGEST_PARENT:
+        raise OSError(errno.ENAMETOOLONG, "too long for a socket below it")
+    clear_stale(base)
+    directory = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
+    lock = FileLock(directory / "lock", thread_local=False, is_singleton=False)
+    try:
+        lock.acquire()
+    except OSError:
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
+    return directory, lock
 
 
 def clear_stale(base: Path) -> None:

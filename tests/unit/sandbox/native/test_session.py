@@ -3,6 +3,7 @@
 import os
 import pwd
 import shutil
+import socket
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -116,16 +117,40 @@ def test_what_is_no_session_is_refused_in_one_line(tmp_path: Path, text: str) ->
 
 
 def test_the_directory_is_private_and_goes_with_the_batch(runtime: Path) -> None:
-    with make_directory({"XDG_RUNTIME_DIR": str(runtime)}) as directory:
+    with make_directory({"TMPDIR": str(runtime)}) as directory:
         assert directory.stat().st_mode & 0o077 == 0
     assert not directory.exists()
+
+
+@pytest.mark.parametrize("name", ["l" * 60, "\u00e4" * 30], ids=["letters", "bytes"])
+def test_a_place_whose_path_is_too_long_for_a_socket_is_passed_over(runtime: Path, name: str) -> None:
+    long = runtime / name
+    long.mkdir()
+    with make_directory({"TMPDIR": str(long), "XDG_RUNTIME_DIR": str(runtime)}) as directory:
+        assert directory.parent == Path("/tmp")  # noqa: S108 - where else
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(f"{directory}/control.{'x' * 16}")
+    assert not any(long.iterdir())
+
+
+def test_where_no_directory_can_be_made_every_place_is_named(runtime: Path) -> None:
+    file, long = runtime / "f", f"/{'l' * 60}"
+    file.touch()
+    with pytest.raises(SetupError) as caught, make_directory({"TMPDIR": long}, common=str(file)):
+        pass
+    said = str(caught.value)
+    assert said.startswith(
+        "no directory for the connection can be made in "
+        f"{long} ([Errno 36] too long for a socket below it), {file} ([Errno 20] Not a directory: "
+    )
+    assert said.endswith("); set TMPDIR to one that can be written, of at most 55 bytes")
 
 
 def test_what_a_killed_batch_left_goes_and_what_a_living_one_has_stays(runtime: Path) -> None:
     left = runtime / "atesor-native-dead"
     left.mkdir()
     (left / "lock").touch()
-    with make_directory({"XDG_RUNTIME_DIR": str(runtime)}) as living:
+    with make_directory({"TMPDIR": str(runtime)}) as living:
         assert not left.exists()
         clear_stale(living.parent)
         assert living.exists()
