@@ -18,7 +18,7 @@ from pytest_atesor.porter.builders.interface import Builder, Candidate
 from pytest_atesor.porter.builders.shared import depth_penalty
 from pytest_atesor.porter.directories import holds_helpers, is_usual, list_places, list_unlikely
 from pytest_atesor.porter.foreign import find_foreign
-from pytest_atesor.porter.languages import count_source_bytes, is_minor
+from pytest_atesor.porter.languages import count_source_bytes, has_compiled_sources, is_minor
 from pytest_atesor.porter.tree import Tree
 
 __all__ = ["detect", "explain_unknown"]
@@ -57,13 +57,15 @@ def detect(tree: Tree, builders: Iterable[Builder] = BUILDERS) -> tuple[Candidat
     only where nothing builds the root, or as the module that has the programs of a Go library. A Go or Cargo
     file of a tree whose own sources are mostly C (bindings, a helper) ranks behind the C build beside it. A
     tree that a foreign build system claims is not compiled by guess: other directories count there only when
-    they have a build file and nothing else is left. Elsewhere what :func:`.list_unlikely` names is the last
-    resort.
+    they have a build file and nothing else is left, and a Makefile only where it names a compiler or there is
+    something to compile. Elsewhere what :func:`.list_unlikely` names is the last resort.
     """
     sizes = count_source_bytes(tree)
     claimed = find_foreign(tree).claims
     used = tuple(builders)
     found = _find(tree, used)
+    if claimed and not has_compiled_sources(tree):
+        found = [one for one in found if not one.candidate.is_driver]
     only_likely = claimed or any(map(_builds_the_root, found))
     kept = [
         one

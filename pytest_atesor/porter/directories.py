@@ -11,6 +11,7 @@ from pytest_atesor.porter.tree import Tree
 __all__ = [
     "holds_helpers",
     "holds_others_code",
+    "holds_tests",
     "is_usual",
     "list_places",
     "list_unlikely",
@@ -44,11 +45,12 @@ _NESTED = re.compile(
     r"/(cmake|meson|autotools|unix|linux|gnu|gcc|posix)(/(library|cli))?",
     re.IGNORECASE,
 )
+_VERSION = re.compile(r".+-v?\d+(\.\d+)+([-_.].*)?")  # zlib-1.3.1
 _OTHERS = re.compile(
     r"(3rd|third)[-_ ]?part(y|ies)([-_ ]?(libs?|src|sources?))?|vendor(ed|s)?|ext|extern|externals?"
     r"|ext(ern(al)?)?[-_]?(libs?|deps|src)|deps?|dependenc(y|ies)|sub_?modules?|subprojects|bundled?|imported"
     r"|node_modules|pods|carthage|g(oogle)?test|g(oogle)?mock|catch2?|doctest"
-    r"|.+-v?\d+(\.\d+)+([-_.].*)?",  # zlib-1.3.1
+    rf"|{_VERSION.pattern}",
     re.IGNORECASE,
 )
 _ASIDE = re.compile(
@@ -93,15 +95,18 @@ def list_places(tree: Tree, extra: Iterable[str] = ()) -> tuple[str, ...]:
 def list_unlikely(tree: Tree) -> tuple[str, ...]:
     """Return what :func:`list_places` leaves out one level down and yet may be all that a project has.
 
-    These are submodules, demos, benchmarks and ports; dependencies, tests and documentation never are.
+    These are submodules, demos, benchmarks, ports, and a release that was unpacked: of several directories
+    with a version only those with the tree's own name. Dependencies, tests and documentation never are.
     """
     modules = set(read_submodules(tree))
+    versions = [name for name in tree.directories if "/" not in name and _VERSION.fullmatch(name)]
+    releases = {one for one in versions if len(versions) == 1 or _has_own_name(tree, one)}
     return tuple(
         name
         for name in sorted(tree.directories)
         if "/" not in name
         and not _is_own(tree, name)
-        and (_MAY_BE_OWN.fullmatch(name) or (name in modules and not _is_aside(name)))
+        and (_MAY_BE_OWN.fullmatch(name) or name in releases or (name in modules and not _is_aside(name)))
     )
 
 
@@ -123,6 +128,11 @@ def holds_others_code(name: str) -> bool:
     return any(map(_is_aside, name.split("/")[:-1]))
 
 
+def holds_tests(name: str) -> bool:
+    """Say whether a path leads through a directory of tests, examples or documentation."""
+    return any(_ASIDE.fullmatch(part) for part in name.split("/")[:-1])
+
+
 def read_submodules(tree: Tree) -> tuple[str, ...]:
     """Return the directories that ``.gitmodules`` names."""
     return tuple(_plain_paths(tree.text(".gitmodules")))
@@ -135,6 +145,10 @@ def _plain_paths(text: str) -> Iterator[str]:
 
 def _is_aside(name: str) -> bool:
     return _OTHERS.fullmatch(name) is not None or _ASIDE.fullmatch(name) is not None
+
+
+def _has_own_name(tree: Tree, name: str) -> bool:
+    return name.lower().startswith(f"{tree.root.name.lower()}-")
 
 
 def _is_own(tree: Tree, name: str) -> bool:

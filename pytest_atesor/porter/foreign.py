@@ -55,6 +55,7 @@ _FILES = {
     "rebar.config": "Erlang",
     "mix.exs": "Elixir",
     "Imakefile": "Imake",
+    "config": "an nginx module",
 }
 _ENDINGS = {
     ".pro": "qmake",
@@ -73,6 +74,7 @@ _BESIDE = frozenset({"Imake", "Ruby", "Swift", "Visual Studio", "Xcode", "Zig"})
 # Files of the same name for something else, told by what only the build system's own have.
 _TELLS = {
     "pyproject.toml": re.compile(r"^[ \t]*\[(build-system|project|tool\.poetry)\]", re.MULTILINE),
+    "config": re.compile(r"^[ \t]*ngx_(addon_name|module_name)=", re.MULTILINE),
     # clib's list of a C library's files has nothing of npm's
     "package.json": re.compile(r'^(?!.*"src"\s*:\s*\[)|"(main|bin|dependencies)"\s*:', re.DOTALL),
 }

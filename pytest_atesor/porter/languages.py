@@ -7,10 +7,10 @@ and documentation. C that lies beside Go files with ``import "C"`` is Go's: cgo 
 from collections import defaultdict
 from collections.abc import Mapping
 
-from pytest_atesor.porter.directories import holds_others_code, read_submodules
+from pytest_atesor.porter.directories import holds_others_code, holds_tests, read_submodules
 from pytest_atesor.porter.tree import Tree
 
-__all__ = ["count_source_bytes", "is_minor"]
+__all__ = ["count_source_bytes", "has_compiled_sources", "is_minor"]
 
 _LANGUAGES = {
     "c": "c cc cpp cxx c++",
@@ -45,6 +45,11 @@ _LANGUAGES = {
     "coffeescript": "coffee",
 }
 _BY_SUFFIX = {suffix: name for name, suffixes in _LANGUAGES.items() for suffix in suffixes.split()}
+_NATIVE = {
+    *("c", "go", "rust", "haskell", "ocaml", "swift", "objective-c", "d", "nim", "zig", "crystal", "pascal"),
+    *("ada", "fortran"),
+}
+_ALSO_NATIVE = {"s", "asm", "pyx", "xs", "cu", "vala"}
 _MOST_GO_FILES = 500
 _MINOR = 4
 
@@ -78,6 +83,15 @@ def count_source_bytes(tree: Tree) -> Mapping[str, int]:
             sizes["c"] -= size
             sizes["go"] += size
     return sizes
+
+
+def has_compiled_sources(tree: Tree) -> bool:
+    """Say whether anything but tests, examples and documentation can become native code, whoever's it is."""
+    suffixes = ((name, name.rpartition(".")[2].lower()) for name in tree.files)
+    return any(
+        (suffix in _ALSO_NATIVE or _BY_SUFFIX.get(suffix) in _NATIVE) and not holds_tests(name)
+        for name, suffix in suffixes
+    )
 
 
 def is_minor(language: str, sizes: Mapping[str, int], against: str = "") -> bool:

@@ -19,6 +19,8 @@ __all__ = ["ConfigureBuilder", "ConfigureProject", "is_autoconf"]
 
 _NAMES = ("configure", "configure.sh", "Configure", "config")
 _USUAL = _NAMES[:2]
+# A file of one of the other names may be settings with a comment at its start.
+_STARTS = {True: ("#", ":"), False: ("#!", ":")}
 
 
 def is_autoconf(text: str) -> bool:
@@ -63,7 +65,7 @@ class ConfigureBuilder(Builder):
                 if not tree.has(prefix + name):
                     continue
                 text = tree.text(prefix + name)
-                if is_autoconf(text) or not text.startswith(("#!", ":", "#")):
+                if is_autoconf(text) or not text.startswith(_STARTS[name in _USUAL]):
                     continue
                 # One that names its own directory wants to be called from the one above, as nginx's does.
                 above = bool(place) and f"{place}/" in text

@@ -147,13 +147,17 @@ class Project(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """One way to build the tree. The highest ``rank`` is tried first; ``evidence`` says what was seen."""
+    """One way to build the tree. The highest ``rank`` is tried first; ``evidence`` says what was seen.
+
+    ``is_driver`` says that the build file names no compiler: it may only call other tools.
+    """
 
     builder: str
     directory: str
     rank: int
     evidence: str
     project: Project
+    is_driver: bool = False
 
 
 class Builder(Protocol):

@@ -52,10 +52,8 @@ _PRINTS_ITSELF = re.compile(
 )
 _CALLS_HELP = re.compile(rf"[@+ -]*\$[({{]MAKE[)}}](?: -\S+)* (?:{'|'.join(_HELPERS)})")
 _GOALS = ("all", "build", "linux", "linux_noasm", "generic", "unix", "posix", "gcc")
-_COMPILES = re.compile(
-    r"\$[({](CC|CXX|LD|AR|LINK|COMPILE)\b|\b(gcc|g\+\+|cc|clang|ar rc|ar cr)\b|\.(c|cc|cpp|cxx|o)\b"
-    r"|\$[({]MAKE[)}]"
-)
+_COMPILER = re.compile(r"\$[({](CC|CXX|LD|AR|LINK|COMPILE)\b|\b(gcc|g\+\+|cc|clang|ar rc|ar cr)\b")
+_COMPILES = re.compile(rf"{_COMPILER.pattern}|\.(c|cc|cpp|cxx|o)\b|\$[({{]MAKE[)}}]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +114,7 @@ class MakeBuilder(Builder):
                 rank=rank,
                 evidence=f"{prefix}{name}",
                 project=MakeProject(file=prefix + name if above else name, target=choose_target(text)),
+                is_driver=not _COMPILER.search(text),
             )
 
 

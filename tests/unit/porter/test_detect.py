@@ -313,6 +313,24 @@ def test_a_directory_that_is_left_out_counts_where_it_is_all_there_is(make_tree:
     assert candidate.rank < 55
 
 
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        pytest.param(["netcat-0.7.1"], ["netcat-0.7.1"], id="one"),
+        pytest.param(["zlib-1.3.1", "tree-0.7", "docs"], ["tree-0.7"], id="own-name"),
+        pytest.param(["zlib-1.3.1", "libpng-1.6"], [], id="a-bundle"),
+        pytest.param(["3rdparty"], [], id="dependency"),
+    ],
+)
+def test_a_release_that_was_unpacked_counts_where_it_is_all_there_is(
+    make_tree: MakeTree, names: list[str], expected: list[str]
+) -> None:
+    tree = make_tree({"README": "", **{f"{name}/Makefile": _BUILDS for name in names}})
+    assert [one.directory for one in detect(tree)] == expected
+    beside = make_tree({"x.py": "pass\n" * 9})
+    assert detect(beside) == ()
+
+
 def test_a_submodule_counts_where_it_is_all_there_is(make_tree: MakeTree) -> None:
     files = {"fmt/CMakeLists.txt": "project(fmt)\n", ".gitmodules": '[submodule "fmt"]\n\tpath = fmt\n'}
     (candidate,) = detect(make_tree(files))
@@ -351,6 +369,77 @@ def test_many_directories_that_are_left_out_cost_next_to_nothing(make_tree: Make
 def test_what_was_passed_over_is_named(make_tree: MakeTree) -> None:
     tree = make_tree({"WORKSPACE": "", "ext/Makefile": _BUILDS})
     assert explain_unknown(tree) == "no supported build system: found Bazel; passed over ext/Makefile"
+
+
+_TASKS = (
+    "all: lint docs\nlint:\n\truff check .\ndocs:\n\t$(MAKE) -C docs html\nclean:\n\trm -f *.so *.o x.c\n"
+)
+
+
+@pytest.mark.parametrize(
+    "foreign",
+    [
+        pytest.param({"pyproject.toml": "[project]\nname = 'x'\n", "x/a.py": "pass\n"}, id="python"),
+        pytest.param({"package.json": '{"main": "x.js"}', "x.js": "1;\n"}, id="npm"),
+        pytest.param({"pom.xml": "", "src/X.java": "class X {}\n"}, id="maven"),
+        pytest.param({"setup.py": "", "tests/a/x.c": "", "examples/x.go": ""}, id="only-tests-compile"),
+    ],
+)
+def test_a_makefile_of_tasks_does_not_stand_in_for_a_project_that_nothing_compiles(
+    make_tree: MakeTree, foreign: Mapping[str, str]
+) -> None:
+    tree = make_tree({**foreign, "Makefile": _TASKS, "docker/Makefile": "all:\n\tdocker build .\n"})
+    assert detect(tree) == ()
+    assert "passed over Makefile, docker/Makefile" in explain_unknown(tree)
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        pytest.param({"x/speed.pyx": ""}, id="cython"),
+        pytest.param({"ext/x/x.c": ""}, id="extension"),
+        pytest.param({"third_party/x.c": ""}, id="bundled-c"),
+        pytest.param({"src/x.f90": ""}, id="fortran"),
+        pytest.param({"boot.S": ""}, id="assembler"),
+    ],
+)
+def test_a_makefile_of_tasks_counts_where_there_is_something_to_compile(
+    make_tree: MakeTree, beside: Mapping[str, str]
+) -> None:
+    tree = make_tree({"pyproject.toml": "[project]\n", "x.py": "", "Makefile": _TASKS, **beside})
+    assert [one.builder for one in detect(tree)] == ["make"]
+
+
+def test_a_makefile_of_tasks_counts_where_nothing_claims_the_tree(make_tree: MakeTree) -> None:
+    tree = make_tree({"Makefile": _TASKS, "x.py": "pass\n"})
+    assert [one.builder for one in detect(tree)] == ["make"]
+
+
+_SETTINGS = "# what goes where\nprefix=/usr\n"
+_SHELL = "#!/bin/sh\ncc x.c\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "builder"),
+    [
+        pytest.param("config", _SETTINGS, "make", id="settings"),
+        pytest.param("Configure", _SETTINGS, "make", id="settings-with-a-capital"),
+        pytest.param("config", _SHELL, "configure", id="script"),
+        pytest.param("Configure", ": use perl\n", "configure", id="old-script"),
+        pytest.param("configure", "# by hand\ncc x.c\n", "configure", id="usual-name"),
+    ],
+)
+def test_a_file_of_settings_is_no_configure_script(
+    make_tree: MakeTree, name: str, text: str, builder: str
+) -> None:
+    tree = make_tree({name: text, "Makefile.linux": "all: $(OBJECTS)\n", "x.c": _MAIN})
+    assert detect(tree)[0].builder == builder
+
+
+def test_an_nginx_module_is_no_project_of_its_own(make_tree: MakeTree) -> None:
+    tree = make_tree({"config": "# filters\nngx_addon_name=ngx_x\n", "src/x.c": _MUCH_C})
+    assert detect(tree) == ()
+    assert explain_unknown(tree) == "no supported build system: found an nginx module only"
 
 
 @pytest.mark.parametrize("foreign", _FOREIGN)
@@ -430,7 +519,7 @@ def test_a_stray_c_file_among_scripts_is_not_the_project(make_tree: MakeTree) ->
             "extern",
             "externals",
         ),
-        *("ext_libs", "dep", "dependencies", "submodules", "googletest", "zlib-1.3.1", "node_modules"),
+        *("ext_libs", "dep", "dependencies", "submodules", "googletest", "node_modules"),
         *("unit_tests", "docs"),
     ],
 )
