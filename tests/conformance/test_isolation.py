@@ -97,6 +97,21 @@ def test_memory_is_limited(
     assert list(tmp_path.iterdir()) == [], "an engine left its notes in our working directory"
 
 
+def test_swap_is_limited_to_as_much_as_memory(workbench: "Workbench", shell: Shell) -> None:
+    if "memory" in workbench.info.unenforced:
+        pytest.skip(f"{workbench.engine.name} says that it cannot limit memory here")
+    limit = 200 * 1024**2
+    sandbox = workbench.open("swap", limits=Limits(memory_bytes=limit, pids=512))
+    # version 1 counts memory and swap together, version 2 swap alone; without its file nothing bounds it
+    places = {"memory/memory.memsw.limit_in_bytes": 2 * limit, "memory.swap.max": limit}
+    found = {
+        place: int(said)
+        for place in places
+        if (said := shell(sandbox, f"cat /sys/fs/cgroup/{place} 2>/dev/null || :").tail.strip())
+    }
+    assert found == {place: places[place] for place in found}
+
+
 def test_processes_are_limited_and_a_full_sandbox_can_be_cleared(
     workbench: "Workbench", shell: Shell, processes: Processes
 ) -> None:

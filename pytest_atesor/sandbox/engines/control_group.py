@@ -18,7 +18,7 @@ from pytest_atesor.errors import SandboxError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["ControlGroup", "end_process", "find_controllers", "read_birth"]
+__all__ = ["ControlGroup", "can_bound_swap", "end_process", "find_controllers", "read_birth"]
 
 _MOUNT: Final = Path("/sys/fs/cgroup")
 _DEATH_S: Final = 20.0
@@ -107,6 +107,14 @@ def find_controllers(mount: Path = _MOUNT) -> frozenset[str]:
     except OSError:
         words = ("memory", "pids", "cpu")
         return frozenset(word for word in words if (mount / word / "cgroup.procs").exists())
+
+
+def can_bound_swap(mount: Path = _MOUNT) -> bool:
+    """Say whether a group's swap can be bounded here: a kernel may count none, or was told not to."""
+    first_version = mount / "memory/memory.memsw.limit_in_bytes"
+    # the root of version 2 has no limits of its own, a group below it or a container's root has
+    places = (first_version, mount / "memory.swap.max")
+    return any(one.exists() for one in places) or any(mount.glob("*/memory.swap.max"))
 
 
 def read_birth(pid: int) -> int | None:

@@ -25,6 +25,7 @@ from pytest_atesor.errors import SandboxError, SetupError
 from pytest_atesor.sandbox.engines.clients import ending_stopped_clients
 from pytest_atesor.sandbox.engines.control_group import (
     ControlGroup,
+    can_bound_swap,
     end_process,
     find_controllers,
     read_birth,
@@ -251,6 +252,7 @@ class HostEngine:
                 workspace=str(spec.workspace),
                 environment=image.environment,
                 memory_bytes=spec.memory_bytes if "memory" in controllers else None,
+                bounds_swap=can_bound_swap(),
                 pids=spec.pids if "pids" in controllers else None,
                 cpu_weight=spec.cpu_weight if "cpu" in controllers else None,
                 nofile=_decide_nofile(resource.getrlimit(resource.RLIMIT_NOFILE)[1]),

@@ -120,7 +120,8 @@ class Confinement:
     """What one sandbox is confined to.
 
     ``group`` is the path of its control group; ``machine`` the host's, as uname names it; ``nofile`` the
-    greatest number of open files of a process. A limit of None is not set.
+    greatest number of open files of a process. A limit of None is not set. Where ``bounds_swap`` says that
+    swap can be bounded, a sandbox may have as much of it as of memory, which is what other engines give it.
     """
 
     group: str
@@ -128,6 +129,7 @@ class Confinement:
     workspace: str
     environment: Mapping[str, str]
     memory_bytes: int | None
+    bounds_swap: bool
     pids: int | None
     cpu_weight: int | None
     nofile: int
@@ -219,7 +221,8 @@ def _format_mounts(workspace: str) -> list[Json]:
 def _format_resources(wanted: Confinement) -> dict[str, Json]:
     resources: dict[str, Json] = {"devices": [{"allow": False, "access": "rwm"}]}
     if wanted.memory_bytes is not None:
-        resources["memory"] = {"limit": wanted.memory_bytes}
+        both = {"swap": 2 * wanted.memory_bytes} if wanted.bounds_swap else {}  # of both together, says OCI
+        resources["memory"] = {"limit": wanted.memory_bytes, **both}
     if wanted.pids is not None:
         resources["pids"] = {"limit": wanted.pids}
     if wanted.cpu_weight is not None:

@@ -20,6 +20,7 @@ from pytest_atesor.sandbox.archive import ImageSettings, write_archive
 from pytest_atesor.sandbox.engines.clients import ending_stopped_clients
 from pytest_atesor.sandbox.engines.control_group import (
     ControlGroup,
+    can_bound_swap,
     end_process,
     find_controllers,
     read_birth,
@@ -34,7 +35,8 @@ TAG = "localhost/pytest-atesor-sandbox:debian"
 
 
 def configure(**limits: int | None) -> dict[str, Any]:
-    wanted: dict[str, Any] = {"memory_bytes": None, "pids": None, "cpu_weight": None, **limits}
+    none = {"memory_bytes": None, "bounds_swap": False, "pids": None, "cpu_weight": None}
+    wanted: dict[str, Any] = {**none, **limits}
     return format_config(
         Confinement(
             group="/pytest-atesor/x",
@@ -74,7 +76,12 @@ def test_limits_that_cannot_be_set_are_left_out() -> None:
         "pids": {"limit": 5},
         "cpu": {"shares": 3},
     }
-    assert set(configure()["linux"]["resources"]) == {"devices"}
+    assert set(configure(bounds_swap=True)["linux"]["resources"]) == {"devices"}
+
+
+def test_memory_and_swap_together_are_twice_the_memory() -> None:
+    limits = configure(memory_bytes=7, bounds_swap=True)["linux"]["resources"]["memory"]
+    assert limits == {"limit": 7, "swap": 14}
 
 
 def pack(directory: Path, *, label: str) -> Path:
@@ -251,6 +258,24 @@ def test_controllers_are_found_in_both_versions(tmp_path: Path) -> None:
     assert find_controllers(tmp_path) == {"pids"}
     (tmp_path / "cgroup.controllers").write_text("cpuset cpu memory\n")
     assert find_controllers(tmp_path) == {"cpuset", "cpu", "memory"}
+
+
+@pytest.mark.parametrize(
+    ("file", "is_found"),
+    [
+        pytest.param("memory/memory.memsw.limit_in_bytes", True, id="v1"),
+        pytest.param("system.slice/memory.swap.max", True, id="v2"),
+        pytest.param("memory.swap.max", True, id="v2-in-a-container"),
+        pytest.param("memory/memory.limit_in_bytes", False, id="v1-without"),
+        pytest.param("system.slice/memory.max", False, id="v2-without"),
+    ],
+)
+def test_swap_is_bounded_only_where_the_kernel_counts_it(
+    tmp_path: Path, file: str, *, is_found: bool
+) -> None:
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    (tmp_path / file).touch()
+    assert can_bound_swap(tmp_path) is is_found
 
 
 @pytest.mark.parametrize(
