@@ -239,7 +239,9 @@ class LiveReport:
         is_list = self._ledger.plan.kind is BatchKind.PACKAGE_LIST
         terminal.write_sep("=", "packages" if is_list else "cases")
         writer = self._config.get_terminal_writer()
-        report = format_report(self._ledger, width=writer.fullwidth, color=writer.hasmarkup)
+        report = format_report(
+            self._ledger, width=writer.fullwidth, folds=terminal.isatty, color=writer.hasmarkup
+        )
         for line in [*report.split("\n"), *self._list_ways_on()]:
             terminal.write_line(line)
 

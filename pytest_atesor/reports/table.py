@@ -40,16 +40,32 @@ class _Section:
 
 
 def format_report(
-    ledger: Ledger, *, width: int, color: bool = False, log_directory: str = "output/batch_logs"
+    ledger: Ledger,
+    *,
+    width: int,
+    folds: bool = True,
+    color: bool = False,
+    log_directory: str = "output/batch_logs",
 ) -> str:
-    """Return the whole final report: the table of the selected cases, then the headline. No final newline."""
+    """Return the whole final report: the table of the selected cases, then the headline. No final newline.
+
+    ``width`` and ``folds`` are as for :func:`format_table`.
+    """
     noun = "package" if ledger.plan.kind is BatchKind.PACKAGE_LIST else "case"
     selected = {case.case_id for case in ledger.selected}
     rows = tuple(row for row in summarize(ledger, {}) if row.case.case_id in selected)
     counts = count_states(ledger.state(row.case.case_id) for row in rows)
     earlier = _list_earlier(ledger)
     parts = [
-        format_table(rows, width=width, color=color, log_directory=log_directory, noun=noun, earlier=earlier),
+        format_table(
+            rows,
+            width=width,
+            folds=folds,
+            color=color,
+            log_directory=log_directory,
+            noun=noun,
+            earlier=earlier,
+        ),
         format_headline(counts, noun),
     ]
     left_out = len(ledger.plan.cases) - len(rows)
@@ -85,10 +101,11 @@ def format_headline(counts: Counts, noun: str = "package") -> str:
     return "\n".join(lines)
 
 
-def format_table(
+def format_table(  # noqa: PLR0913 - keyword-only, most with a default
     rows: Sequence[SummaryRow],
     *,
     width: int,
+    folds: bool = True,
     color: bool = False,
     log_directory: str = "output/batch_logs",
     noun: str = "package",
@@ -99,8 +116,9 @@ def format_table(
     A heading has the number of its cases, their status and cause, and their reason: the last meaningful line.
     A row has case, status, seconds and log; below 80 columns the head says where the logs are. ``earlier``
     maps case ids to lines about their earlier attempts, which stand below the log. Of many cases that did not
-    fail the logs are left out, and several stand in a line. Long words are folded, never lost. Without
-    ``color`` the text has no escape sequence. Empty without rows.
+    fail the logs are left out, and several stand in a line. What is longer than its place is folded, or of
+    those many cut; without ``folds``, for what is no terminal, names, reasons and paths stay whole, on one
+    line each, whatever the width. Without ``color`` the text has no escape sequence. Empty without rows.
     """
     if not rows:
         return ""
@@ -113,23 +131,27 @@ def format_table(
         f"{'STATUS':<{_STATUS_CELLS}}",
         f"{'SECONDS':>{_SECONDS_CELLS}}",
     )
-    is_wide = width >= _WIDE
+    is_wide = width >= _WIDE or not folds
     head = "LOG" if is_wide else f"LOG in {log_directory}/"
     prefix = f"{log_directory}/" if is_wide else ""
     console.print(Text((" " * _GAP).join((*heads, head)), style="bold"))
     for section in _divide(rows):
         console.print()
-        console.print(section.heading)
+        console.print(section.heading, soft_wrap=not folds)
         lines = [(row, (earlier or {}).get(row.case.case_id, ())) for row in section.rows]
         if not section.is_bad and len(lines) > _MOST_ROWS:
             several = [row for row, more in lines if not more]
             lines = [(row, more) for row, more in lines if more]
-            console.print(_lay_out(several, name_cells, width))
-        if lines:
+            console.print(_lay_out(several, name_cells, width, cuts=folds), soft_wrap=not folds)
+        shown = [_cells(row, prefix, more) for row, more in lines]
+        if shown and folds:
             table = _make_table(name_cells)
-            for row, more in lines:
-                table.add_row(*_cells(row, prefix, more))
+            for cells in shown:
+                table.add_row(*cells)
             console.print(table)
+        elif shown:
+            for cells in shown:
+                console.print(_join_cells(cells, name_cells), soft_wrap=True)
     return _read(console)
 
 
@@ -182,14 +204,31 @@ def _cells(row: SummaryRow, prefix: str, earlier: Sequence[str]) -> tuple[Text, 
     )
 
 
-def _lay_out(rows: Sequence[SummaryRow], name_cells: int, width: int) -> Text:
-    """Return cases without their logs, as many in a line as fit."""
+def _join_cells(cells: tuple[Text, ...], name_cells: int) -> Text:
+    """Return a row whose name and log are whole; what is below the log stands on lines of its own."""
+    name, state, seconds, logs = cells
+    gap = " " * _GAP
+    log, *earlier = logs.plain.split("\n")
+    head = Text.assemble(
+        name.plain,
+        " " * (name_cells - name.cell_len),
+        gap,
+        state,
+        " " * (_STATUS_CELLS - state.cell_len),
+        f"{gap}{seconds.plain:>{_SECONDS_CELLS}}{gap}{log}",
+    )
+    indent = " " * (name_cells + _STATUS_CELLS + _SECONDS_CELLS + 3 * _GAP)
+    return Text("\n").join([head, *(Text(f"{indent}{line}") for line in earlier)])
+
+
+def _lay_out(rows: Sequence[SummaryRow], name_cells: int, width: int, *, cuts: bool) -> Text:
+    """Return cases without their logs, as many in a line as fit; a long name is cut, or pushes the rest."""
     shown = []
     for row in rows:
         name, state, seconds, _ = _cells(row, "", ())
-        if name.cell_len > name_cells:
+        if name.cell_len > name_cells and cuts:
             name = Text(set_cell_size(name.plain, name_cells - 1) + "…")
-        shown.append((set_cell_size(name.plain, name_cells), state, seconds.plain))
+        shown.append((set_cell_size(name.plain, max(name_cells, name.cell_len)), state, seconds.plain))
     state_cells = max(state.cell_len for _, state, _ in shown)
     seconds_cells = max(len(seconds) for _, _, seconds in shown)
     cells = name_cells + state_cells + seconds_cells + 2 * _GAP

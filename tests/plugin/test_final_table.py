@@ -56,6 +56,14 @@ def alike(line: str, wanted: str) -> bool:
     ]
 
 
+def test_a_pipe_gets_names_and_log_paths_whole_at_any_width(lab: Lab) -> None:
+    name = "a-package-whose-name-is-longer-than-a-quarter-of-eighty-columns"
+    lab.write_list("long", {name: "fail", "zlib": "pass"})
+    run = lab.run("--atesor-list=long", "-n0", COLUMNS="80")
+    end = end_of(run)
+    assert sum(f"output/batch_logs/{name}.log" in line and line.startswith(f"{name} ") for line in end) == 1
+
+
 def test_pytests_own_sections_come_when_asked_for(mixed: Lab) -> None:
     run = mixed.run("--atesor-list=mixed", "-n0", "--tb=short")
     assert sum("= FAILURES =" in line for line in run.lines) == 1

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -156,6 +157,37 @@ def test_long_and_wide_names_fit_and_are_folded_whole(
     first_column = "".join(line.split(" ")[0] for line in table[table.index("\nabc") :].splitlines())
     assert first_column == name
     assert all(len(line) <= max(width, 40) for line in table.splitlines())
+
+
+def test_what_is_no_terminal_gets_names_reasons_and_paths_whole(
+    make_plan: PlanFactory, make_record: RecordFactory
+) -> None:
+    long = "a-name-that-is-longer-than-a-quarter-of-the-line"
+    names = ("zlib", long, *(f"package-number-{number}-of-many" for number in range(21)))
+    reason = "error: " + "a reason of many words, " * 10 + "and its end"
+    failed = make_record(long, Status.FAIL, Cause.BUILD, reason=reason)
+    events = [AttemptEnded(at=AT, record=replace(failed, attempt_id="001"))]
+    events += [AttemptEnded(at=AT, record=replace(failed, attempt_id="002", duration_s=1234.5))]
+    events += [AttemptEnded(at=AT, record=make_record(name)) for name in names if name != long]
+    for width in (40, 80):
+        report = format_report(fold_events(make_plan(*names), events), width=width, folds=False)
+        heading, row, earlier = report.split("\n\n")[1].split("\n")
+        assert heading == f"1 FAIL (build): {reason}"
+        assert row == f"{long}  FAIL         1234.5  output/batch_logs/{long}.log"
+        assert earlier.strip() == "attempt 001: FAIL (build)"
+        passed = report.split("\n\n")[2]
+        assert passed.startswith("22 PASS\nzlib")
+        assert all(f"{name} " in passed for name in names if name != long)
+        assert "…" not in report
+
+
+def test_a_table_that_fits_is_the_same_whether_it_may_be_folded_or_not(ledger: Ledger) -> None:
+    assert format_report(ledger, width=100, folds=False) == format_report(ledger, width=100)
+
+
+def test_what_is_not_folded_has_the_colours_too(ledger: Ledger) -> None:
+    colored = format_report(ledger, width=100, folds=False, color=True)
+    assert "\x1b[32mPASS\x1b[0m           12.3  output/batch_logs/zlib.log" in colored
 
 
 def test_a_strangers_text_cannot_touch_the_terminal(
