@@ -248,12 +248,14 @@ def _documents(run: "Run") -> dict[str, str]:
 
 @contextlib.contextmanager
 def _signals() -> Iterator[None]:
+    """Turn stop signals into an exception, but for an INT or HUP that we were started to ignore (nohup)."""
+
     def stop(number: int, _frame: FrameType | None) -> None:
         raise _Interrupted(number)
 
-    before = {
-        number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-    }
+    heard = [signal.SIGTERM]
+    heard += [one for one in (signal.SIGINT, signal.SIGHUP) if signal.getsignal(one) != signal.SIG_IGN]
+    before = {number: signal.signal(number, stop) for number in heard}
     try:
         yield
     finally:

@@ -173,3 +173,28 @@ def test_the_start_imports_no_heavy_library() -> None:
 )
 def test_jobs_fit_processors_and_memory(lines: list[str], jobs: int) -> None:
     assert decide_jobs(lines, 7) == jobs
+
+
+# Stands in the place of a port that hears of HUP and INT while it runs, and of TERM at its end.
+_IGNORING = """
+import os, signal
+from pytest_atesor.porter import agent
+
+for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    signal.signal(number, signal.SIG_IGN)
+with agent._signals():
+    os.kill(os.getpid(), signal.SIGHUP)
+    os.kill(os.getpid(), signal.SIGINT)
+    try:
+        os.kill(os.getpid(), signal.SIGTERM)
+    except BaseException as stop:
+        print("stopped by", stop)
+print(*(signal.getsignal(number).name for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)))
+"""
+
+
+def test_what_nohup_made_it_ignore_stays_ignored() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", _IGNORING], check=True, timeout=300, capture_output=True, text=True
+    )
+    assert ended.stdout.splitlines() == ["stopped by SIGTERM", "SIG_IGN SIG_IGN SIG_IGN"]
