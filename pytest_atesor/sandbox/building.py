@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import IO, BinaryIO, Final
 
 from pytest_atesor.core.child_outcome import clean_reason
 from pytest_atesor.errors import SetupError
@@ -35,6 +35,7 @@ def run_logged(
     on_line: Callable[[str], None],
     environ: Mapping[str, str] | None = None,
     timeout_s: float | None = None,
+    stdin: int | IO[bytes] = subprocess.DEVNULL,
 ) -> int:
     """Run a program in a session of its own and return its exit code; its output is all of ``log``.
 
@@ -54,7 +55,7 @@ def run_logged(
         log.open("wb", buffering=0) as written,
         subprocess.Popen(
             argv,
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             env=environ,

@@ -5,16 +5,19 @@ inside that ends with 255 is reported as 254: 255 is ssh's own word for a lost c
 """
 
 import contextlib
+import math
 import shlex
 import subprocess
 import tarfile
 import tempfile
+import time
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from pytest_atesor.errors import SandboxError
+from pytest_atesor.sandbox.building import run_logged
 from pytest_atesor.sandbox.engines.cli import BINARY_PLATFORM, CliEngine, last_line
 from pytest_atesor.sandbox.failure import Failure, decide_failure
 from pytest_atesor.sandbox.interface import (
@@ -43,6 +46,10 @@ _FOREIGN: Final = 3
 _GONE: Final = 4
 # Private but for the workspace itself, in which the builder is another user.
 _MAKE_WORKSPACE: Final = 'umask 077; mkdir -p "$1" && chmod 755 "$1"'
+# Whatever becomes of us, a build there ends, and with it its hold on the lock.
+_BOUNDED: Final = """
+limit=$1 script=$2 && shift 2 && exec timeout -k 30 "$limit" sh -c "$script" sh "$@"
+"""
 _BUILD: Final = """
 cd "$1" && shift && mkdir -p recipe && exec 2>&1 9>image.lock && flock 9 &&
 rm -rf recipe/* && tar -x -f - -C recipe && exec "$@" recipe
@@ -58,6 +65,9 @@ esac
 _NO_NETWORK: Final = "native: the network of the sandbox cannot be set"
 _DOUBTFUL: Final = frozenset({125, 126, 127, 137, 143, 254})
 """How podman ends, too, when the sandbox is gone or has died; other codes are a command's own."""
+_OUT_OF_TIME: Final = frozenset({124, 137})
+_END_S: Final = 120.0
+"""How much later than the machine itself we take a build there for one that will not end."""
 _LOAD_S: Final = 7200.0
 _LONGEST_LIFE_S: Final = 86_400
 """After a day the machine itself ends a sandbox, should everything else have failed."""
@@ -105,26 +115,50 @@ class NativeEngine(CliEngine):
         return self.session.unenforced
 
     def build_image(self, build: ImageBuild) -> None:
-        """Build an image there, under a lock there. Raises SandboxError with the log's path here."""
-        with tempfile.TemporaryFile() as context:
-            with tarfile.open(fileobj=context, mode="w") as tar:
-                tar.add(build.context, arcname=".")
-            context.seek(0)
-            command = ["podman", "build", "--platform", BINARY_PLATFORM, "--layers=false", "--tag", build.tag]
-            command += ["--file", f"recipe/{build.containerfile.name}", *self.session.options]
-            for key, value in build.arguments.items():
-                command += ["--build-arg", f"{key}={value}"]
-            for key, value in build.labels.items():
-                command += ["--label", f"{key}={value}"]
-            done = self._connection.script(
-                _BUILD, self.session.work, *command, timeout_s=build.timeout_s, stdin=context
-            )
-        with build.log.open("wb") as log:
-            log.write(done.stdout)
-        for line in _text(done.stdout).splitlines(keepends=True):
-            build.on_line(line)
-        if done.returncode != 0:
-            raise SandboxError(f"native: podman build ended with {done.returncode}; see {build.log}")
+        """Build an image there, under a lock there. Raises SandboxError with the log's path here.
+
+        The machine itself ends it after the build's time, the wait for the lock included.
+        """
+        limit_s = math.ceil(build.timeout_s)
+        command = ["podman", "build", "--platform", BINARY_PLATFORM, "--layers=false", "--tag", build.tag]
+        command += ["--file", f"recipe/{build.containerfile.name}", *self.session.options]
+        for key, value in build.arguments.items():
+            command += ["--build-arg", f"{key}={value}"]
+        for key, value in build.labels.items():
+            command += ["--label", f"{key}={value}"]
+        script = shlex.join(["sh", "-c", _BOUNDED, "sh", str(limit_s), _BUILD, self.session.work, *command])
+        began = time.monotonic()
+        code = self._run_build(build, script, limit_s + _END_S)
+        if code == 0:
+            return
+        if code in _OUT_OF_TIME and time.monotonic() - began >= limit_s:
+            raise SandboxError(f"native: the build took more than {limit_s} s; see {build.log}")
+        if is_lost(code):
+            host = self.session.host
+            raise SandboxError(f"native: the connection to {host} was lost during the build; see {build.log}")
+        raise SandboxError(f"native: podman build ended with {code}; see {build.log}")
+
+    def _run_build(self, build: ImageBuild, script: str, timeout_s: float) -> int:
+        """Send the context and run the script there; return how ssh ended."""
+        self._connection.count()
+        try:
+            with tempfile.TemporaryFile() as context:
+                with tarfile.open(fileobj=context, mode="w") as tar:
+                    tar.add(build.context, arcname=".")
+                context.seek(0)
+                return run_logged(
+                    self._connection.argv(script, is_logged=True),
+                    build.log,
+                    on_line=build.on_line,
+                    timeout_s=timeout_s,
+                    stdin=context,
+                )
+        except TimeoutError as error:
+            raise SandboxError(
+                f"the machine {self.session.host} did not answer within {timeout_s:.0f} s; see that it is up"
+            ) from error
+        except OSError as error:
+            raise SandboxError(f"native: the build failed ({error}); see {build.log}") from error
 
     def load_image(self, archive: Path) -> None:
         """Load an archive there, as compressed as it is, under a lock there."""
