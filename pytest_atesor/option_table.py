@@ -8,7 +8,7 @@ from typing import Final, Literal
 from pytest_atesor.core.limits import DEFAULT_CPU_WEIGHT, DEFAULT_PIDS
 from pytest_atesor.core.plan import Platform, Target
 
-__all__ = ["LIST", "MANIFEST", "OPTIONS", "RERUN", "RESUME", "RUN", "Option"]
+__all__ = ["LIST", "MANIFEST", "OPTIONS", "RERUN", "RESUME", "RUN", "VARIABLES", "Option"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,3 +193,23 @@ OPTIONS: Final = (
     ),
     Option(name="rerun-all", kind="flag", is_order=True, help="Rerun every case of the plan"),
 )
+
+VARIABLES: Final = frozenset((
+    *(option.env for option in OPTIONS if not option.is_order),
+    "ATESOR_ATTEMPT_DIR",
+    "ATESOR_MIRRORS",
+    "ATESOR_NATIVE_ALLOW",
+    "ATESOR_NATIVE_IMAGE",
+    "ATESOR_REF",
+    "ATESOR_REMOTE_WORKDIR",
+    "ATESOR_RUN_DEADLINE",
+    "ATESOR_SETUP_STREAM",
+    "ATESOR_SSH_HOST",
+    "ATESOR_SSH_HOSTNAME",
+    "ATESOR_SSH_IDENTITY_FILE",
+    "ATESOR_SSH_PORT",
+    "ATESOR_SSH_USER",
+    "ATESOR_STATE_DIR",
+    "ATESOR_TESTS",
+))
+"""Every environment variable of ours that a user may set, also for one port or an agent."""

@@ -22,7 +22,7 @@ from pytest_atesor.core.plan import Platform, Target
 from pytest_atesor.core.shards import Shard, parse_shard
 from pytest_atesor.core.yes_no import parse_yes_no
 from pytest_atesor.errors import UsageError
-from pytest_atesor.option_table import LIST, MANIFEST, OPTIONS, RERUN, RESUME, RUN, Option
+from pytest_atesor.option_table import LIST, MANIFEST, OPTIONS, RERUN, RESUME, RUN, VARIABLES, Option
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -37,6 +37,7 @@ __all__ = [
     "OPTIONS",
     "RERUN",
     "RESUME",
+    "VARIABLES",
     "Option",
     "Options",
     "ReopenOptions",

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from pytest_atesor.core.dotenv import Surroundings, tell_origin
+from pytest_atesor.core.dotenv import Surroundings, describe_mistyped, tell_origin
 from pytest_atesor.core.plan import Platform, Target
-from pytest_atesor.options import ENGINES, OPTIONS, Value, parse_choice, parse_flag, read_dotenv
+from pytest_atesor.core.text import LONGEST_LINE, sanitize_line
+from pytest_atesor.options import ENGINES, OPTIONS, VARIABLES, Value, parse_choice, parse_flag, read_dotenv
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -82,11 +83,14 @@ def read_environment() -> Mapping[str, str]:
     """Return the environment over what ``.env`` in the working directory says; errors tell which of the two.
 
     A batch's agent gets the environment alone: its worker has put there what the batch's ``.env`` says.
-    Raises UsageError when the file cannot be read.
+    A mistyped name of ours in the file is warned of. Raises UsageError when the file cannot be read.
     """
     if os.environ.get("ATESOR_ATTEMPT_DIR"):
         return dict(os.environ)
-    return Surroundings(read_dotenv(Path(".env")), os.environ)
+    dotenv = read_dotenv(Path(".env"))
+    for line in describe_mistyped(dotenv, VARIABLES):
+        click.echo(f"atesor: warning: {sanitize_line(line, LONGEST_LINE)}", err=True)
+    return Surroundings(dotenv, os.environ)
 
 
 def _find(name: str, flag: str | None, environ: Mapping[str, str]) -> Value:

@@ -1,9 +1,12 @@
 """What a ``.env`` file adds to the environment; it overrides nothing that is set there."""
 
-from collections.abc import Mapping
-from typing import final
+import difflib
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Final, final
 
-__all__ = ["Surroundings", "add_dotenv", "is_set", "tell_origin"]
+__all__ = ["Surroundings", "add_dotenv", "describe_mistyped", "is_set", "tell_origin"]
+
+_OURS: Final = "ATESOR_"
 
 
 @final
@@ -20,7 +23,7 @@ def is_set(name: str, environ: Mapping[str, str]) -> bool:
 
     Another program's may be empty to switch something off, such as a proxy.
     """
-    return bool(environ.get(name)) if name.startswith("ATESOR_") else name in environ
+    return bool(environ.get(name)) if name.startswith(_OURS) else name in environ
 
 
 def add_dotenv(dotenv: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
@@ -33,3 +36,17 @@ def tell_origin(name: str, environ: Mapping[str, str]) -> str:
     if not isinstance(environ, Surroundings):
         return name
     return f"{name} in {'.env' if name in environ.from_dotenv else 'the environment'}"
+
+
+def describe_mistyped(names: Iterable[str], known: Collection[str]) -> Iterator[str]:
+    """Yield a line for each name in ``.env`` that is almost one of the ``known`` variables of ours.
+
+    Other names that begin like ours may be those of an agent, and are left alone.
+    """
+    without_prefix = {name.removeprefix(_OURS): name for name in known}
+    for name in names:
+        if name in known or not name.upper().startswith(_OURS):
+            continue
+        near = difflib.get_close_matches(name.upper().removeprefix(_OURS), without_prefix, n=1, cutoff=0.75)
+        if near:
+            yield f"nothing reads {name} in .env; did you mean {without_prefix[near[0]]}?"

@@ -17,10 +17,12 @@ import pytest
 from pytest_atesor.control.controller import Controller, XdistHooks
 from pytest_atesor.control.idle import IdleHooks, leave_out_workers
 from pytest_atesor.control.signals import ProcessBook, SetupInterrupted, StopSignals
+from pytest_atesor.core.dotenv import describe_mistyped
 from pytest_atesor.core.plan import BatchKind, Target
 from pytest_atesor.core.text import LONGEST_LINE, count_of, sanitize_line
 from pytest_atesor.errors import AtesorError, explaining_paths
 from pytest_atesor.intake.prepare import make_batch, make_draft, write_plan
+from pytest_atesor.options import VARIABLES
 from pytest_atesor.runners.stop import StopFlag
 from pytest_atesor.work.join import register_tree, register_worker
 from pytest_atesor.work.tree import ListingHooks
@@ -50,6 +52,8 @@ def start_batch(config: pytest.Config) -> int | None:
             draft = make_draft(config, os.environ)
         if draft is None:
             return None
+        for line in describe_mistyped(draft.options.dotenv, VARIABLES):
+            say(f"warning: {line}")
         code = _begin(config, draft)
         if code is not None or config.option.collectonly:
             return code

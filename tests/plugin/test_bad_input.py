@@ -208,6 +208,16 @@ def test_the_place_of_a_bad_value_is_named(
     assert "unknown platform 'arch' from ATESOR_PLATFORM in the environment" in result.err.splitlines()[0]
 
 
+def test_a_mistyped_name_in_the_env_file_is_warned_of(
+    rootdir: Path, pytester: pytest.Pytester, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (rootdir / ".env").write_text("ATESOR_PLATFROM=ubuntu\n")
+    run = run_inside(pytester, capfd, "--atesor-list=good", "--co", "-q")
+    assert run.code == 0
+    warning = "nothing reads ATESOR_PLATFROM in .env; did you mean ATESOR_PLATFORM?"
+    assert run.err == f"atesor: warning: {warning}\n"
+
+
 ORIGINS = {
     "profile root": (
         {"ATESOR_PROFILE_ROOT": "nope"},

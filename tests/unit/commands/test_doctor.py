@@ -29,6 +29,15 @@ def test_settings_may_stand_in_the_env_file(tmp_path: Path, capsys: pytest.Captu
     assert "unknown setting ATESOR_SSH_NONSENSE" in capsys.readouterr().out
 
 
+def test_a_mistyped_name_in_the_env_file_is_warned_of_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / ".env").write_text("ATESOR_TARGTE=qemu\nATESOR_TARGET=native\n", encoding="utf-8")
+    main(["doctor"])
+    warning = "nothing reads ATESOR_TARGTE in .env; did you mean ATESOR_TARGET?"
+    assert capsys.readouterr().err == f"atesor: warning: {warning}\n"
+
+
 @pytest.mark.parametrize("value", [None, ""], ids=["not-set", "set-to-nothing"])
 def test_one_port_keeps_its_state_where_the_env_file_says(
     value: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
