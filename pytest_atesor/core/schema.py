@@ -82,7 +82,7 @@ def locate(path: JsonPath, where: str, marks: Mapping[JsonPath, Mark]) -> str:
 def near_matches(word: str, known: list[str]) -> str:
     """Return a hint such as ``; did you mean "zlib" or "zlib-ng"?``, empty when nothing is near."""
     folded: dict[str, list[str]] = {}
-    for candidate in known:
+    for candidate in dict.fromkeys(known):
         folded.setdefault(candidate.casefold(), []).append(candidate)
     close = difflib.get_close_matches(word.casefold(), list(folded), n=3, cutoff=0.6)
     names = [candidate for match in close for candidate in folded[match]][:3]

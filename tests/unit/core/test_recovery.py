@@ -198,5 +198,5 @@ def test_rerun_asks_back_when_one_case_s_id_is_another_s_label(make_plan: PlanFa
 
 
 def test_rerun_of_an_unknown_case_hints_at_near_ones(ledger: Ledger) -> None:
-    with pytest.raises(UsageError, match='the batch has no case "pased"; did you mean "passed"'):
+    with pytest.raises(UsageError, match=r'the batch has no case "pased"; did you mean "passed"\?$'):
         decide_rerun(ledger, names=["pased"])
