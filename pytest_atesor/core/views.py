@@ -107,12 +107,13 @@ def format_summary(ledger: Ledger, rows: Sequence[SummaryRow], fields: Sequence[
 def format_summary_csv(rows: Sequence[SummaryRow], fields: Sequence[str]) -> str:
     """Return the rows as CSV (RFC 4180) with a header line.
 
-    Text is sanitized, and what a spreadsheet would run as a formula gets an apostrophe in front; numbers stay
-    numbers. What is missing or null is empty; arrays and objects are JSON.
+    A field that is called like another column is ``values.`` and its name there, as it is in the JSON
+    summary. Text is sanitized, and what a spreadsheet would run as a formula gets an apostrophe in front;
+    numbers stay numbers. What is missing or null is empty; arrays and objects are JSON.
     """
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\r\n")
-    writer.writerow([*_CSV_COLUMNS, *(_defuse(field) for field in fields)])
+    writer.writerow(_name_columns(fields))
     for row in rows:
         dumped = _dump_row(row)
         cells = [dumped[column] for column in _CSV_COLUMNS]
@@ -120,6 +121,16 @@ def format_summary_csv(rows: Sequence[SummaryRow], fields: Sequence[str]) -> str
             _cell(cell) for cell in (*cells, *(row.values.get(field, Missing()) for field in fields))
         ])
     return file.getvalue()
+
+
+def _name_columns(fields: Sequence[str]) -> list[str]:
+    names = list(_CSV_COLUMNS)
+    for field in fields:
+        name = _defuse(field)
+        while name in names:
+            name = f"values.{name}"
+        names.append(name)
+    return names
 
 
 def _dump_case(case: Case, outcome: Outcome, attempts: int) -> dict[str, Json]:

@@ -138,6 +138,23 @@ def test_no_cell_of_the_csv_is_run_as_a_formula(make_plan: PlanFactory, make_rec
     assert cells["duration_s"] == "12.34"
 
 
+def test_a_field_that_is_called_like_a_column_of_every_row_hides_none(
+    make_plan: PlanFactory, make_record: RecordFactory
+) -> None:
+    record = make_record("zlib", Status.FAIL, Cause.BUILD, duration_s=12.3)
+    ledger = fold_events(make_plan("zlib"), [AttemptEnded(at=AT, record=record)])
+    values: dict[str, Json | Missing] = {"status": "failed", "duration_s": 7, "values.status": "x", "size": 1}
+    header, row = csv.reader(
+        io.StringIO(format_summary_csv(summarize(ledger, {"zlib": values}), list(values)))
+    )
+    assert header[-4:] == ["values.status", "values.duration_s", "values.values.status", "size"]
+    assert len(set(header)) == len(header)
+    cells = dict(zip(header, row, strict=True))
+    assert (cells["status"], cells["values.status"]) == ("FAIL", "failed")
+    assert (cells["duration_s"], cells["values.duration_s"]) == ("12.3", "7")
+    assert cells["values.values.status"] == "x"
+
+
 def test_no_cell_of_the_csv_has_a_control_character(
     make_plan: PlanFactory, make_record: RecordFactory
 ) -> None:
