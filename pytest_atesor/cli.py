@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from pytest_atesor import __version__
-from pytest_atesor.commands.batch import MOST_WORKERS, ExtraCommand, batch, check_workers, run_pytest
+from pytest_atesor.commands.batch import ExtraCommand, batch, check_workers, run_pytest
 from pytest_atesor.commands.doctor import doctor
 from pytest_atesor.commands.machine import choose_machine, read_environment, with_machine_options
 from pytest_atesor.commands.report import compare, history, report
@@ -23,7 +23,7 @@ from pytest_atesor.commands.sweep import sweep
 from pytest_atesor.core.plan import Target
 from pytest_atesor.core.text import LONGEST_LINE, sanitize_line
 from pytest_atesor.errors import AtesorError, UsageError, explaining_paths
-from pytest_atesor.option_table import RUN
+from pytest_atesor.option_table import MOST_WORKERS, RUN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,7 +8,10 @@ from typing import Final, Literal
 from pytest_atesor.core.limits import DEFAULT_CPU_WEIGHT, DEFAULT_PIDS
 from pytest_atesor.core.plan import Platform, Target
 
-__all__ = ["LIST", "MANIFEST", "OPTIONS", "RERUN", "RESUME", "RUN", "VARIABLES", "Option"]
+__all__ = ["LIST", "MANIFEST", "MOST_WORKERS", "OPTIONS", "RERUN", "RESUME", "RUN", "VARIABLES", "Option"]
+
+MOST_WORKERS: Final = 999
+"""The largest number that a slot can have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,17 @@ from pytest_atesor.core.plan import Platform, Target
 from pytest_atesor.core.shards import Shard, parse_shard
 from pytest_atesor.core.yes_no import parse_yes_no
 from pytest_atesor.errors import UsageError
-from pytest_atesor.option_table import LIST, MANIFEST, OPTIONS, RERUN, RESUME, RUN, VARIABLES, Option
+from pytest_atesor.option_table import (
+    LIST,
+    MANIFEST,
+    MOST_WORKERS,
+    OPTIONS,
+    RERUN,
+    RESUME,
+    RUN,
+    VARIABLES,
+    Option,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -34,6 +44,7 @@ __all__ = [
     "ENGINES",
     "LIST",
     "MANIFEST",
+    "MOST_WORKERS",
     "OPTIONS",
     "RERUN",
     "RESUME",

@@ -17,7 +17,7 @@ import click
 
 from pytest_atesor.core.text import sanitize_line
 from pytest_atesor.errors import BadInputError, UsageError
-from pytest_atesor.option_table import LIST, MANIFEST, RERUN, RESUME
+from pytest_atesor.option_table import LIST, MANIFEST, MOST_WORKERS, RERUN, RESUME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     _Command = Callable[..., int]
 
 __all__ = [
-    "MOST_WORKERS",
     "ExtraCommand",
     "batch",
     "check_workers",
@@ -37,7 +36,7 @@ __all__ = [
 ]
 
 _SEPARATOR: Final = "--"
-MOST_WORKERS: Final = 999
+_COUNT: Final = re.compile(r"-n.*|--numprocesses(=.*)?", re.DOTALL)
 # This program is imported before pytest can rewrite its asserts, of which it has none.
 _QUIET: Final = ("-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning")
 _PLAN: Final = "batch_plan.json"
@@ -47,10 +46,14 @@ class ExtraCommand(click.Command):
     """A command that takes what follows ``--`` as arguments of pytest, in ``context.obj``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Split them off before click mixes them with its own."""
+        """Split them off before click mixes them with its own. Raises UsageError for two worker counts."""
         own, extra = split_extra(args)
         ctx.obj = extra
-        return super().parse_args(ctx, own)
+        left = super().parse_args(ctx, own)
+        counts = [argument for argument in extra if _COUNT.fullmatch(argument)]
+        if counts and ctx.params.get("workers") is not None:
+            raise UsageError(f"--workers and {sanitize_line(counts[0], 40)} both count workers; drop one")
+        return left
 
 
 def split_extra(arguments: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from pytest_atesor.errors import BadInputError, UsageError
+from pytest_atesor.options import MOST_WORKERS
 from pytest_atesor.work.tree import register_marks
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def refuse_taken_marks(config: pytest.Config, plan: Plan) -> None:
 def count_workers(config: pytest.Config) -> int:
     """Return how many worker processes xdist was told to start; 0 when cases run in this process.
 
-    Raises UsageError for a distribution that a batch cannot have.
+    Raises UsageError for a distribution that a batch cannot have, and for more workers than there are slots.
     """
     mode = config.getoption("dist", "no")
     specs: list[str] = config.getoption("tx", None) or []
@@ -85,6 +86,8 @@ def count_workers(config: pytest.Config) -> int:
         if not kind.startswith("popen"):
             raise UsageError(f"--tx {spec}: the workers of a batch run on this machine; use -n, or popen")
         total += int(number) if star and number.isdecimal() else 1
+    if total > MOST_WORKERS:
+        raise UsageError(f"bad worker count {total} from -n or --tx; it must be from 1 to {MOST_WORKERS}")
     return total
 
 

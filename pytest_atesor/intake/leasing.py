@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from pytest_atesor.control.site import Berth
 from pytest_atesor.errors import SandboxError
+from pytest_atesor.options import MOST_WORKERS
 from pytest_atesor.sandbox.interface import Foreign, Present
 from pytest_atesor.sandbox.slots import claim_name, holding_lock, lease_slot, network_namespace
 from pytest_atesor.work.bench import LEASE_LABEL, NETWORK_LABEL
@@ -56,7 +57,7 @@ def _lease(state: Path, platform: Platform, engine: Engine | None, first: int) -
             return not is_dead
 
     owner = None if engine is None else engine.name
-    return lease_slot(state, platform, range(first, 1000), is_foreign=is_foreign, engine=owner)
+    return lease_slot(state, platform, range(first, MOST_WORKERS + 1), is_foreign=is_foreign, engine=owner)
 
 
 def clear_slot(engine: Engine | None, name: str) -> None:

@@ -80,6 +80,11 @@ BAD = {
     "missing agent": (["--atesor-list=good", "--atesor-agent=./none"], 1, "the agent './none'"),
     "empty agent": (["--atesor-list=good", "--atesor-agent= "], 2, "empty agent command"),
     "bad batch id": (["--atesor-list=good", "--atesor-batch-id=../x"], 2, "bad batch id '../x'"),
+    "more workers than slots": (
+        ["--atesor-list=good", "-n1000"],
+        2,
+        "bad worker count 1000 from -n or --tx; it must be from 1 to 999",
+    ),
     "every worker everything": (["--atesor-list=good", "-n2", "--dist=each"], 2, "--dist each"),
     "option without a list": (
         ["--atesor-only=zlib"],

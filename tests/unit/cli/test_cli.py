@@ -84,6 +84,10 @@ def test_a_name_cannot_become_a_file_of_names() -> None:
     ("arguments", "words"),
     [
         (["run", "--workers", "0"], "bad worker count '0'"),
+        (["run", "--workers", "1", "--", "-n", "2"], "--workers and -n both count workers; drop one"),
+        (["batch", "run", "m.yaml", "--workers=2", "--", "-nauto"], "--workers and -nauto both count"),
+        (["batch", "resume", "b", "--workers=2", "--", "--numprocesses=3"], "--numprocesses=3 both count"),
+        (["sweep", "plan", "s.yaml", "--workers=2", "--", "-n0"], "--workers and -n0 both count workers"),
         (["run", "--bogus"], "No such option '--bogus'; see atesor run --help"),
         (["run", "--list"], "Option '--list' requires an argument; see atesor run --help"),
         (["bogus"], "No such command 'bogus'; see atesor --help"),
