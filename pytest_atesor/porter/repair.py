@@ -87,8 +87,8 @@ class Repair:
         """Apply the first rule that can still help and return None, or return why none can.
 
         What a build survived is no reason for its end: where something that can still be brought is missing
-        later in the log, a rule that knows no help waits for that. Where no rule knows anything, what earlier
-        steps did without is brought, once.
+        later in the log, a rule that knows no help waits for that. Where no rule knows anything, or only that
+        something is missing, what the attempt did without before is brought, once.
         """
         unresolved: list[Need] = []
         applied: list[str] = []
@@ -99,7 +99,12 @@ class Repair:
             fix = match.rule.fix
             if isinstance(fix, Stop):
                 if not applied and (match, fix) not in survived:
-                    return self._stop(failure, match, fix)
+                    is_helped = (
+                        fix.cause is Cause.DEPENDENCY
+                        and not last
+                        and self._supply_overlooked(failure, candidate, progress)
+                    )
+                    return None if is_helped else self._stop(failure, match, fix)
                 is_settled = True
             elif last:
                 is_missing = is_missing or isinstance(fix, Install)
@@ -191,17 +196,18 @@ class Repair:
         return self._installer.install(found, candidates)
 
     def _supply_overlooked(self, failure: Failure, candidate: Candidate, progress: Progress) -> bool:
-        """Install what the steps before the failed one missed and went on without; say whether any is new."""
+        """Install what the attempt missed at first and went on without; say whether any is new."""
         if progress.looked_back:
             return False
         progress.looked_back = True
-        matches = tuple(diagnose(failure.before, candidate.builder, OVERLOOKED))
-        needs = [need for match in matches for need in match.needs(failure.before)]
+        said = failure.before + failure.log
+        matches = tuple(diagnose(said, candidate.builder, OVERLOOKED))
+        needs = [need for match in matches for need in match.needs(said)]
         if not self._supply(needs[:_MOST_OVERLOOKED], progress, []):
             return False
         for match in matches:
             progress.options = progress.options.with_fix(match.rule.name, Tweak())
-        self._say("--> no rule knows this failure: the next attempt has what earlier steps did without")
+        self._say("--> no rule knows help: the next attempt has what this one went on without")
         return True
 
     def _is_own(self, need: Need) -> bool:

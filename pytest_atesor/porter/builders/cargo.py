@@ -15,7 +15,14 @@ from pytest_atesor.porter.inside import read_program
 from pytest_atesor.porter.needs import Need, NeedKind
 from pytest_atesor.porter.tree import Tree
 
-__all__ = ["DISTRIBUTION_CRATES", "IGNORE_RUST_VERSION", "OWN_TARGET", "CargoBuilder", "CargoProject"]
+__all__ = [
+    "DISTRIBUTION_CRATES",
+    "IGNORE_RUST_VERSION",
+    "OWN_TARGET",
+    "WITHOUT_PROGRAMS",
+    "CargoBuilder",
+    "CargoProject",
+]
 
 DISTRIBUTION_CRATES = "cargo-distribution"
 """The ``prepare`` word that switches to the distribution's packaged crates."""
@@ -25,6 +32,9 @@ IGNORE_RUST_VERSION = "cargo-ignore-rust-version"
 
 OWN_TARGET = "cargo-own-target"
 """The ``prepare`` word that builds for the sandbox, whatever target the tree's configuration names."""
+
+WITHOUT_PROGRAMS = "cargo-without-programs"
+"""The ``prepare`` word that builds a library alone, without the programs of other members."""
 
 _DOWNLOAD_SECONDS = 600
 # An accelerated sandbox has its target in a file above every tree; elsewhere it is the compiler's own host.
@@ -92,11 +102,11 @@ class CargoProject(Project):
     def plan(self, options: BuildOptions) -> tuple[Step, ...]:
         """Fetch the crates where there are any to fetch, then build without the network."""
         any_version = " --ignore-rust-version" if IGNORE_RUST_VERSION in options.tweak.prepare else ""
-        commands = self._for_each(f"cargo build --release --offline{any_version} -j {options.jobs}")
+        commands = self._for_each(options, f"cargo build --release --offline{any_version} -j {options.jobs}")
         build = f"{_own_target(options)}{' && '.join(commands)}"
         if DISTRIBUTION_CRATES in options.tweak.prepare:
             widen = " --widen" if "cargo-widen" in options.tweak.prepare else ""
-            built = "".join(f" {quote(f'--program={one}')}" for one in self.programs)
+            built = "".join(f" {quote(f'--program={one}')}" for one in self._chosen(options))
             edit = f"{_NO_LOCKS}{_edit_manifests(widen + built)}"
             return (Step(name="manifests", script=edit), Step(name="build", script=build))
         if self.is_vendored or not self.fetches:
@@ -117,18 +127,23 @@ class CargoProject(Project):
         any_version = " --ignore-rust-version" if IGNORE_RUST_VERSION in options.tweak.prepare else ""
         test = f"cargo test --release --offline{any_version} --tests --no-fail-fast -j {options.jobs}"
         own = _own_target(options)
-        prepare = f"{own}{' && '.join(self._for_each(f'{test} --no-run'))}"
-        script = f"{own}{_run_all(self._for_each(test))}"
+        prepare = f"{own}{' && '.join(self._for_each(options, f'{test} --no-run'))}"
+        script = f"{own}{_run_all(self._for_each(options, test))}"
         if DISTRIBUTION_CRATES in options.tweak.prepare:
             prepare = f"{_bring_tests_back()}{prepare} || {_SAY_WHAT_IS_LEFT_OUT}"
         return (Suite(framework="cargo", command="cargo test --tests", prepare=prepare, script=script),)
 
-    def _for_each(self, command: str) -> tuple[str, ...]:
+    def heeds(self, word: str) -> bool:
+        """Say whether there are programs to leave out; everything else may change something."""
+        return word != WITHOUT_PROGRAMS or bool(self.programs)
+
+    def _chosen(self, options: BuildOptions) -> tuple[str, ...]:
+        return () if WITHOUT_PROGRAMS in options.tweak.prepare else self.programs
+
+    def _for_each(self, options: BuildOptions, command: str) -> tuple[str, ...]:
         """Return the command for the package of this place and for each of the programs."""
-        return (
-            command,
-            *(f"{command} --manifest-path {quote(f'{one}/Cargo.toml')}" for one in self.programs),
-        )
+        manifests = (quote(f"{one}/Cargo.toml") for one in self._chosen(options))
+        return (command, *(f"{command} --manifest-path {one}" for one in manifests))
 
     def test_needs(self, options: BuildOptions) -> tuple[Need, ...]:
         """Return the tests' crates where they are the distribution's; else the download brings them along."""

@@ -1,7 +1,12 @@
 """Go and Rust: module proxies and registries that do not answer, versions, locks."""
 
 from pytest_atesor.core.outcome import Cause
-from pytest_atesor.porter.builders.cargo import DISTRIBUTION_CRATES, IGNORE_RUST_VERSION, OWN_TARGET
+from pytest_atesor.porter.builders.cargo import (
+    DISTRIBUTION_CRATES,
+    IGNORE_RUST_VERSION,
+    OWN_TARGET,
+    WITHOUT_PROGRAMS,
+)
 from pytest_atesor.porter.builders.golang import ANY_LINKNAME, GOPATH_MODE, UPDATE_MODULES
 from pytest_atesor.porter.builders.interface import Tweak
 from pytest_atesor.porter.fixes.architecture import REFUSED_PROCESSOR, UNPORTABLE_CALLS
@@ -14,6 +19,10 @@ _GO_DIRECTIVE = r"\bgo\.(?:mod|work)(?: file)? requires go >= (?P<name>[\d.a-z]+
 _GO_NEWER_MODULE = r"^go: [^\n]*?(?P<name>[\w./~-]+@v[\w.+-]+) requires go >= "
 _GO_MODULES = r"missing go\.sum entry|updates to go\.(?:mod|work) needed|no required module provides package"
 _GO_GONE = r"^go: (?P<name>[\w./~-]+@[\w.+-]+): [^\n]*?(?:reading https?://\S+: (?:404|410)\b|invalid version: (?:git ls-remote|unknown revision))"
+_NO_CRATE = r"no matching package (?:named )?`(?P<name>[^`]+)` found"
+_NO_CRATE_VERSION = (
+    r"failed to select a version for the requirement `|candidate versions found which didn't match"
+)
 _RUST_TARGET = r"can't find crate for `(?:std|core)`\n(?:[^\n]*\n){{0,2}}?[ ]*= note: the `(?P<name>{})` target may not be installed"
 
 RULES: tuple[Rule, ...] = (
@@ -196,17 +205,41 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="cargo-widen",
-        pattern=r"failed to select a version for the requirement `|candidate versions found which didn't match",
+        pattern=_NO_CRATE_VERSION,
         fix=Change(change=Tweak(prepare=("cargo-widen",))),
         sample='error: failed to select a version for the requirement `terminal_size = "^0.3"`\ncandidate versions found which didn\'t match: 0.4.1\n',
         builders=("cargo",),
     ),
     Rule(
         name="cargo-crate",
-        pattern=r"no matching package (?:named )?`(?P<name>[^`]+)` found",
+        pattern=_NO_CRATE,
         fix=Install(kind=NeedKind.CRATE),
         sample="error: no matching package named `lexopt` found\nlocation searched: directory source `/usr/share/cargo/registry`\n",
         expected="lexopt",
+        builders=("cargo",),
+    ),
+    Rule(
+        name="cargo-without-programs",
+        pattern=_NO_CRATE,
+        fix=Change(change=Tweak(prepare=(WITHOUT_PROGRAMS,))),
+        sample=(
+            "error: no matching package named `clap_complete_nushell` found\n"
+            "location searched: directory source `/usr/share/cargo/registry` (which is replacing registry `crates-io`)\n"
+            "required by package `x-cli v0.1.0 (/workspace/build/x/cli)`\n"
+        ),
+        expected="clap_complete_nushell",
+        builders=("cargo",),
+    ),
+    Rule(
+        name="cargo-without-newer-programs",
+        pattern=_NO_CRATE_VERSION,
+        fix=Change(change=Tweak(prepare=(WITHOUT_PROGRAMS,))),
+        sample=(
+            'error: failed to select a version for the requirement `miniz_oxide = "^0.8.0"`\n'
+            "candidate versions found which didn't match: 0.7.1\n"
+            "location searched: directory source `/usr/share/cargo/registry` (which is replacing registry `crates-io`)\n"
+            "required by package `x-cli v0.1.0 (/workspace/build/x/cli)`\n"
+        ),
         builders=("cargo",),
     ),
     Rule(

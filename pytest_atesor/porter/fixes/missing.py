@@ -614,4 +614,4 @@ OVERLOOKED: tuple[Rule, ...] = (
         builders=("meson",),
     ),
 )
-"""What a step that passed did without, for a later step that failed."""
+"""What a build did without at first, for when it fails later for a reason that names nothing to bring."""

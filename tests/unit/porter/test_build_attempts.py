@@ -7,10 +7,12 @@ import pytest
 from pytest_atesor.core.outcome import Cause, Verdict
 from pytest_atesor.errors import SandboxError
 from pytest_atesor.porter.attempts import Attempts, Built
+from pytest_atesor.porter.builders.cargo import DISTRIBUTION_CRATES, CargoProject
 from pytest_atesor.porter.builders.cmake import CMakeProject
 from pytest_atesor.porter.builders.golang import GoProject
 from pytest_atesor.porter.builders.interface import BuildOptions, Candidate, Tweak
 from pytest_atesor.porter.builders.make import MakeProject
+from pytest_atesor.porter.builders.meson import MesonProject
 from pytest_atesor.porter.builders.plainc import PlainCProject
 from pytest_atesor.porter.elf import ElfFacts, ElfType
 from pytest_atesor.porter.installer import Installer
@@ -76,6 +78,7 @@ def run(tmp_path: Path) -> Callable[..., tuple[Built, FakeSandbox]]:
         own: frozenset[str] = frozenset(),
         absent: tuple[tuple[str, str], ...] = (),
         online: bool = False,
+        tweak: Tweak | None = None,
     ) -> tuple[Built, FakeSandbox]:
         index = tmp_path / "index"
         index.write_text(_INDEX)
@@ -93,7 +96,8 @@ def run(tmp_path: Path) -> Callable[..., tuple[Built, FakeSandbox]]:
                 package=package,
                 scan=lambda: left.pop(0) if len(left) > 1 else left[0],
             )
-            return attempts.run(candidates, BuildOptions(jobs=2), most), sandbox
+            options = BuildOptions(jobs=2, tweak=tweak or Tweak())
+            return attempts.run(candidates, options, most), sandbox
 
     return go
 
@@ -585,3 +589,37 @@ def test_a_file_of_the_tree_is_known_by_its_whole_name(path: str, *, is_there: b
     files = frozenset({"src/config.h", "src/.hidden.h"})
     package = Package(name="p", same_times=False, debian_source="p", tree_files=files)
     assert package.has(path) is is_there
+
+
+def test_what_meson_did_without_is_brought_when_the_build_would_download_it(
+    run: Callable[..., tuple[Built, FakeSandbox]],
+) -> None:
+    said = (
+        b"Run-time dependency gnutls found: NO (tried pkgconfig)\nLooking for a fallback subproject\n"
+        b"fatal: unable to access 'https://example.org/tls.git/': Could not resolve host: example.org\n"
+    )
+    meson = Candidate(builder="meson", directory="", rank=75, evidence="meson.build", project=MesonProject())
+    built, sandbox = run([("meson setup", [(1, said), (0, b"")])], (meson,))
+    assert built.outcome.verdict is Verdict.VERIFIED
+    assert built.options.fixes == ("overlooked-meson",)
+    assert [one for one in sandbox.ran if "libgnutls28-dev" in one.argv[-1]]
+
+
+@pytest.mark.parametrize("programs", [("cli",), ()])
+def test_a_library_is_built_alone_where_crates_of_its_programs_are_not_to_be_had(
+    run: Callable[..., tuple[Built, FakeSandbox]], programs: tuple[str, ...]
+) -> None:
+    missing = (101, b"error: no matching package named `nowhere` found\nrequired by package `cli v0.1.0`\n")
+    project = CargoProject(programs=programs)
+    cargo = Candidate(builder="cargo", directory="", rank=85, evidence="Cargo.toml", project=project)
+    packaged = Tweak(prepare=(DISTRIBUTION_CRATES,))
+    built, sandbox = run([("cargo build", [missing, (0, b"")])], (cargo,), tweak=packaged)
+    builds = sandbox.scripts("cargo build")
+    if programs:
+        assert built.outcome.verdict is Verdict.VERIFIED
+        assert built.options.fixes == ("cargo-without-programs",)
+        assert ["cli/Cargo.toml" in one for one in builds] == [True, False]
+    else:
+        assert built.outcome.cause is Cause.DEPENDENCY
+        assert "crate nowhere" in built.outcome.reason
+        assert len(builds) == 1
