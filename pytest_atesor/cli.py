@@ -84,10 +84,9 @@ def plan_pytest_arguments(  # noqa: PLR0913 - the predecessor's flags, one by on
     shard_index: str | None,
     shard_total: str | None,
     names: Sequence[str],
-    extra: Sequence[str],
     cpus: int,
 ) -> list[str]:
-    """Translate ``atesor run`` into pytest's arguments; ``extra`` goes through as it is.
+    """Translate ``atesor run`` into pytest's arguments, which those behind ``--`` follow.
 
     What no flag says is left to the settings that pytest finds from the rootdir: the list, else smoke, and
     the target with what it allows. There the workers are counted: by default as many as there are CPUs, or as
@@ -112,7 +111,7 @@ def plan_pytest_arguments(  # noqa: PLR0913 - the predecessor's flags, one by on
         if name.startswith("@"):
             raise UsageError(f"unknown package name {name!r}: no name begins with @")
         arguments.append(f"--atesor-only={name}")
-    return [*arguments, *extra]
+    return arguments
 
 
 @click.group(
@@ -169,10 +168,9 @@ _atesor.add_command(resources)
 def _run(context: click.Context, /, **flags: object) -> int:
     arguments = plan_pytest_arguments(
         **flags,  # type: ignore[arg-type]  # click's values, as declared above
-        extra=context.obj,
         cpus=os.cpu_count() or 1,
     )
-    return run_pytest(arguments)
+    return run_pytest(context, arguments)
 
 
 @_atesor.command(

@@ -29,6 +29,7 @@ __all__ = [
     "batch",
     "check_workers",
     "has_plan",
+    "list_spellings",
     "plan_arguments",
     "run_pytest",
     "split_extra",
@@ -36,6 +37,13 @@ __all__ = [
 ]
 
 _SEPARATOR: Final = "--"
+_LONGER_NAMES: Final = {
+    "--failed": "rerun-failed",
+    "--case": "rerun-case",
+    "--all": "rerun-all",
+    "names": "only",
+}
+"""The flags and arguments whose options of pytest are called otherwise."""
 _COUNT: Final = re.compile(r"-n.*|--numprocesses(=.*)?", re.DOTALL)
 # This program is imported before pytest can rewrite its asserts, of which it has none.
 _QUIET: Final = ("-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning")
@@ -64,18 +72,33 @@ def split_extra(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     return list(arguments[:index]), list(arguments[index + 1 :])
 
 
-def run_pytest(arguments: Sequence[str]) -> int:
-    """Run pytest and return the exit code of the batch; what pytest itself calls a usage error is 2."""
+def run_pytest(context: click.Context, arguments: Sequence[str]) -> int:
+    """Run pytest and return the exit code of the batch; what pytest itself calls a usage error is 2.
+
+    ``arguments`` are what the command's own were translated to; those in ``context.obj`` follow.
+    """
     import pytest  # noqa: PLC0415 - `atesor --help` must not wait for it
 
     from pytest_atesor.commands.witness import Witness  # noqa: PLC0415 - the same
     from pytest_atesor.options import join_values  # noqa: PLC0415 - the same
 
-    witness = Witness()
-    joined = join_values(arguments, Path.cwd())  # before pytest reads a separate @FILE, or fails to
-    code = int(pytest.main([*_QUIET, *(joined or arguments)], plugins=[witness]))
+    witness = Witness(list_spellings(context.command, context.obj))
+    whole = [*arguments, *context.obj]
+    joined = join_values(whole, Path.cwd())  # before pytest reads a separate @FILE, or fails to
+    code = int(pytest.main([*_QUIET, *(joined or whole)], plugins=[witness]))
     is_theirs = code == pytest.ExitCode.USAGE_ERROR and not witness.has_begun
     return 2 if is_theirs else code
+
+
+def list_spellings(command: click.Command, extra: Sequence[str]) -> dict[str, str]:
+    """Return how each flag of ours is spelled in a command, but for those that were typed behind ``--``."""
+    typed = {argument.partition("=")[0] for argument in extra}
+    spellings = {}
+    for parameter in command.params:
+        for word in parameter.opts:
+            name = _LONGER_NAMES.get(word, word.removeprefix("--"))
+            spellings[f"--atesor-{name}"] = word.upper() if isinstance(parameter, click.Argument) else word
+    return {flag: word for flag, word in spellings.items() if flag not in typed}
 
 
 @click.group(
@@ -130,7 +153,7 @@ _with_batch_options: Final = with_input_options("batch", "manifest", "runs/batch
 @click.pass_context
 def _plan(context: click.Context, /, manifest: str, **flags: str | bool | None) -> int:
     _refuse_sweep(manifest)
-    return run_pytest(["--atesor-plan-only", *plan_arguments(manifest, flags), *context.obj])
+    return run_pytest(context, ["--atesor-plan-only", *plan_arguments(manifest, flags)])
 
 
 @batch.command(
@@ -144,7 +167,7 @@ def _plan(context: click.Context, /, manifest: str, **flags: str | bool | None) 
 @click.pass_context
 def _run(context: click.Context, /, manifest: str, **flags: str | bool | None) -> int:
     _refuse_sweep(manifest)
-    return run_pytest([*plan_arguments(manifest, flags), *context.obj])
+    return run_pytest(context, plan_arguments(manifest, flags))
 
 
 @batch.command(
@@ -165,7 +188,7 @@ def _resume(context: click.Context, /, bundle: str, workers: str | None, *, retr
     arguments = [f"{RESUME.flag}={bundle}", *_reopen_arguments(bundle, workers)]
     if retry_failed:
         arguments.append("--atesor-retry-failed")
-    return run_pytest([*arguments, *context.obj])
+    return run_pytest(context, arguments)
 
 
 @batch.command(
@@ -199,7 +222,7 @@ def _rerun(
     arguments += ["--atesor-rerun-failed"] if failed else []
     arguments += ["--atesor-rerun-all"] if everything else []
     arguments += [f"--atesor-rerun-case={case}" for case in cases]
-    return run_pytest([*arguments, *context.obj])
+    return run_pytest(context, arguments)
 
 
 def has_plan(source: str) -> bool:

@@ -54,7 +54,7 @@ def sweep() -> None:
 @click.pass_context
 def _plan(context: click.Context, /, manifest: str, **flags: str | bool | None) -> int:
     arguments = _sweep_arguments(manifest, flags)
-    return run_pytest(["--atesor-plan-only", *arguments, *context.obj])
+    return run_pytest(context, ["--atesor-plan-only", *arguments])
 
 
 @sweep.command(
@@ -67,7 +67,7 @@ def _plan(context: click.Context, /, manifest: str, **flags: str | bool | None) 
 @_with_sweep_options
 @click.pass_context
 def _run(context: click.Context, /, manifest: str, **flags: str | bool | None) -> int:
-    return run_pytest([*_sweep_arguments(manifest, flags), *context.obj])
+    return run_pytest(context, _sweep_arguments(manifest, flags))
 
 
 # A bundle knows what it is: going on with one is the same for both groups, but for the words.

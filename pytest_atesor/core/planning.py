@@ -38,17 +38,18 @@ def plan_package_list(
     facts: PlanFacts,
     *,
     source: str,
+    called: str | None = None,
     only: Collection[str] = (),
     shard: Shard | None = None,
 ) -> Plan:
     """Return the plan of a package list: the ``only`` names or the shard's packages, in list order.
 
-    ``source`` is the list as the user is shown it. Case ids depend on the whole list, not on the selection.
-    Raises UsageError as ``select_cases``.
+    ``source`` is the list as node ids show it, and errors too unless it is ``called`` something else there.
+    Case ids depend on the whole list, not on the selection. Raises UsageError as ``select_cases``.
     """
     entries = package_list.entries
     case_ids = make_case_ids(entry.name for entry in entries)
-    chosen = select_cases([entry.name for entry in entries], only, shard, source)
+    chosen = select_cases([entry.name for entry in entries], only, shard, called or source)
     return Plan(
         batch_id=facts.batch_id,
         kind=BatchKind.PACKAGE_LIST,

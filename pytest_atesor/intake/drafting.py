@@ -90,11 +90,16 @@ def _plan_list(
 ) -> Plan:
     if "profile-root" in options.given:
         raise UsageError(
-            f"--atesor-profile-root is for manifests, and {file.source} is a package list; drop the option"
+            f"--atesor-profile-root is for manifests, and {file.called} is a package list; drop the option"
         )
     data = read_input(file.path, _LARGEST_LIST_BYTES).data
     plan = plan_package_list(
-        parse_package_list(data, file.source), facts, source=file.source, only=names, shard=options.shard
+        parse_package_list(data, file.source),
+        facts,
+        source=file.source,
+        called=file.called,
+        only=names,
+        shard=options.shard,
     )
     return replace(plan, inputs=(describe_input(_place(file.path, config.rootpath), data),))
 

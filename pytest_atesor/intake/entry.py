@@ -24,6 +24,7 @@ from pytest_atesor.errors import AtesorError, explaining_paths
 from pytest_atesor.intake.prepare import make_batch, make_draft, write_plan
 from pytest_atesor.options import VARIABLES
 from pytest_atesor.runners.stop import StopFlag
+from pytest_atesor.spelling import spell_as_typed
 from pytest_atesor.work.join import register_tree, register_worker
 from pytest_atesor.work.tree import ListingHooks
 from pytest_atesor.work.worker import show_path
@@ -64,7 +65,7 @@ def start_batch(config: pytest.Config) -> int | None:
         _start(config, batch, draft.plan.cases, flag, signals)
         started = True
     except AtesorError as error:
-        say(f"error: {error}")
+        say(f"error: {spell_as_typed(str(error), config)}")
         return error.exit_code
     except SetupInterrupted as interrupt:
         say(f"stopped by {signal.Signals(interrupt.number).name} before the first case")

@@ -49,13 +49,19 @@ _SNIFF_BYTES: Final = 8 * 1024 * 1024
 class ListFile:
     """A package list or manifest on disk.
 
-    Its file, the path shown in node ids ("packages/smoke.json"), its name.
+    Its file, the path shown in node ids ("packages/smoke.json"), its name, and what errors call it.
     """
 
     path: Path
     source: str
     name: str
     is_manifest: bool = False
+    is_shipped: bool = False
+
+    @property
+    def called(self) -> str:
+        """The path of node ids; for a list of the plugin, which that path does not lead to, its name."""
+        return f"the plugin's list {self.name}" if self.is_shipped else self.source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +164,9 @@ def _find_named(name: str, rootdir: Path, own: Sequence[Path], shipped: Sequence
         if name and path.is_file():
             if folder in own:
                 return _describe(path, rootdir)
-            return ListFile(path=path, source=_check_source(f"packages/{path.name}"), name=name)
+            return ListFile(
+                path=path, source=_check_source(f"packages/{path.name}"), name=name, is_shipped=True
+            )
     folders = [folder for folder in (*own, *shipped) if folder.is_dir()]
     known = {path.stem for folder in folders for path in folder.glob(f"*{_SUFFIX}")}
     raise BadInputError(

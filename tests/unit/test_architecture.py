@@ -25,7 +25,7 @@ ALLOWED = {
     "porter": {"core", "sandbox", "temporary"},
     "work": {"core", "bundle", "runners", "sandbox"},
     "control": {"core", "bundle", "runners", "sandbox", "reports", "work"},
-    "intake": {"core", "bundle", "runners", "sandbox", "options", "work", "control"},
+    "intake": {"core", "bundle", "runners", "sandbox", "options", "spelling", "work", "control"},
 }
 
 # What belongs to a pytest run; whatever is added at the root does too.

@@ -4,10 +4,12 @@ import os
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 from pytest_atesor import __version__
 from pytest_atesor.cli import main, plan_pytest_arguments
+from pytest_atesor.commands.batch import batch, list_spellings
 from pytest_atesor.errors import UsageError
 
 
@@ -21,7 +23,6 @@ def plan(**flags: Any) -> list[str]:
         "shard_index": None,
         "shard_total": None,
         "names": (),
-        "extra": (),
         "cpus": 4,
     }
     return plan_pytest_arguments(**{**settings, **flags})
@@ -53,14 +54,8 @@ def test_every_flag_has_its_option() -> None:
     ]
 
 
-def test_names_are_exact_and_extra_arguments_go_through() -> None:
-    assert plan(names=("anew", "gron"), extra=("-v", "-k", "x"))[3:] == [
-        "--atesor-only=anew",
-        "--atesor-only=gron",
-        "-v",
-        "-k",
-        "x",
-    ]
+def test_names_are_exact() -> None:
+    assert plan(names=("anew", "gron"))[3:] == ["--atesor-only=anew", "--atesor-only=gron"]
 
 
 @pytest.mark.parametrize("workers", ["0", "1000", "-1", "x", "", "1.5", "9" * 5000])
@@ -193,6 +188,39 @@ def test_without_any_setting_the_smoke_list_is_run(below: Path, capfd: pytest.Ca
     assert below.is_dir()
     code, found, _ = run_listing(capfd, "zlib")
     assert (code, found) == (0, ["packages/smoke.json::zlib"])
+
+
+TYPED = {
+    "flag": (["--platform", "fedora"], "unknown platform 'fedora' from --platform; use one of: "),
+    "flag of pytest": (
+        ["--platform=debian", "--", "--atesor-platform=fedora"],
+        "unknown platform 'fedora' from --atesor-platform; use one of: ",
+    ),
+    "name": ([""], "no name behind NAMES; give a package's name"),
+    "name that is not there": (
+        ["--list", "smoke", "good"],
+        "the plugin's list smoke has no package \"good\"; see the names in the plugin's list smoke",
+    ),
+}
+
+
+@pytest.mark.parametrize(("arguments", "words"), TYPED.values(), ids=TYPED.keys())
+def test_an_error_names_what_was_typed(
+    below: Path, capfd: pytest.CaptureFixture[str], arguments: list[str], words: str
+) -> None:
+    assert below.is_dir()
+    listing = ["--collect-only", "-q", "-p", "no:cacheprovider"]
+    assert main(["run", *arguments, *([] if "--" in arguments else ["--"]), *listing]) == 2
+    (line,) = capfd.readouterr().err.splitlines()
+    assert line.startswith(f"atesor: error: {words}")
+
+
+def test_each_command_spells_the_options_of_pytest_its_own_way() -> None:
+    assert isinstance(batch, click.Group)
+    spelled = list_spellings(batch.commands["rerun"], ["-q"])
+    assert spelled["--atesor-rerun-case"] == "--case"
+    assert list_spellings(batch.commands["run"], [])["--atesor-profile-root"] == "--profile-root"
+    assert list_spellings(batch.commands["resume"], [])["--atesor-retry-failed"] == "--retry-failed"
 
 
 @pytest.mark.parametrize("place", PLACES)
