@@ -173,6 +173,9 @@ def _provide(job: _Job, *, rebuild: bool, must_prove: bool, prove: Prover) -> No
                 _write(job.unproven, "")
             with explaining_disk(job.directory):
                 _renew(job, labels, rebuild=rebuild)
+            labels = engine.image_labels(tag)
+            if not _is_outdated(job, labels):  # else it was said where no newer one could be made
+                _warn_of_tools(job, labels or {})
             _remove_old_images(job)
         else:
             _warn_of_tools(job, labels or {})
@@ -186,11 +189,16 @@ def _warn_of_tools(job: _Job, labels: Mapping[str, str]) -> None:
         job.progress(
             f"warning: the image {job.tag} has {tool}, of unknown age; atesor setup --rebuild makes it anew"
         )
+    old = ", ".join(recipe.find_old_tools(labels))
     if _is_outdated(job, labels):
-        old = ", ".join(recipe.find_old_tools(labels))
         job.progress(
             f"warning: the image with {old} is used, because no other could be made today; "
             "atesor setup --rebuild tries again"
+        )
+    elif old:
+        job.progress(
+            f"warning: the image {job.tag} has {old}, older than a batch needs: there was no newer one when "
+            "it was made; it is made again after a day, or by atesor setup --rebuild"
         )
 
 
