@@ -62,7 +62,8 @@ RESUME: Final = Option(
     name="resume",
     metavar="DIR",
     is_order=True,
-    help="Go on with the batch whose bundle is DIR: run its cases that have no outcome yet",
+    help="Go on with the batch whose bundle is DIR: run its cases that have no outcome yet, but for "
+    "those that -k, -m or the like left out",
 )
 RERUN: Final = Option(
     name="rerun",

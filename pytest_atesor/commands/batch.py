@@ -175,8 +175,9 @@ def _run(context: click.Context, /, manifest: str, **flags: str | bool | None) -
     cls=ExtraCommand,
     help="""Go on with the batch in BUNDLE: run its cases that have no outcome yet.
 
-    Attempts that ended unseen are adopted; those that were cut short stay as evidence, and their cases run
-    again. Everything but --workers is as it was planned. """,
+    What -k, -m or the like left out of every run stays out; rerun --case runs it. Attempts that ended unseen
+    are adopted; those that were cut short stay as evidence, and their cases run again. Everything but
+    --workers is as it was planned. """,
 )
 @click.argument("bundle")
 @click.option(

@@ -24,8 +24,9 @@ _with_sweep_options: Final = with_input_options("sweep", "sweep", "runs/sweeps")
 _GOING_ON: Final = {
     "resume": """Go on with the sweep in BUNDLE: run its cases that have no outcome yet.
 
-    Attempts that ended unseen are adopted; those that were cut short stay as evidence, and their cases run
-    again. Everything but --workers is as it was planned. """,
+    What -k, -m or the like left out of every run stays out; rerun --case runs it. Attempts that ended unseen
+    are adopted; those that were cut short stay as evidence, and their cases run again. Everything but
+    --workers is as it was planned. """,
     "rerun": """Run cases of the sweep in BUNDLE again, as new attempts; earlier ones stay.
 
     Exactly one of --failed, --case and --all says which. """,

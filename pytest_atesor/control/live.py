@@ -274,7 +274,7 @@ class LiveReport:
         plan, root = self._ledger.plan, show_path(self._layout.root)
         command = f"atesor {'sweep' if plan.kind is BatchKind.SWEEP else 'batch'}"
         lines = [f"page: {root}/{self._layout.report.name}"] if self._layout.report.exists() else []
-        if decide_resume(self._ledger):
+        if self._ledger.selected and decide_resume(self._ledger):
             lines.append(f"to go on: {command} resume {shlex.quote(root)}")
         elif decide_rerun(self._ledger, failed=True):
             lines.append(f"to run the failed ones again: {command} rerun {shlex.quote(root)} --failed")

@@ -188,11 +188,18 @@ def reopen(
             notices.append(f"gave up {_count(recovery.interrupted)} that had been cut short")
         notices += describe_changes(bundle.plan, rootdir)
         verb = "rerunning" if wish.is_rerun else "resuming"
-        notices.append(f"{verb} {where}: {len(cases)} case{'s' * (len(cases) != 1)} to run")
+        left = "" if wish.is_rerun or cases else _explain_rest(bundle.ledger)
+        notices.append(f"{verb} {where}: {len(cases)} case{'s' * (len(cases) != 1)} to run{left}")
     except BaseException:
         bundle.close()
         raise
     return Reopened(bundle=bundle, cases=cases, notices=tuple(notices))
+
+
+def _explain_rest(ledger: Ledger) -> str:
+    """Say why a resume leaves cases out that have no outcome."""
+    unselected = ledger.tally().unselected
+    return f"; {unselected} never selected, which rerun --case runs" if unselected else ""
 
 
 def describe_changes(plan: Plan, rootdir: Path) -> Iterator[str]:

@@ -271,3 +271,26 @@ def test_a_plain_run_imports_only_the_door(lab: Lab) -> None:
         "intake",
         "intake.request",
     }
+
+
+def test_what_a_run_left_out_is_not_resumed_and_says_what_runs_it(lab: Lab) -> None:
+    lab.write_list("two", {"zlib": "pass", "gron": "pass"})
+    run = lab.run("--atesor-list=two", "--atesor-batch-id=b", "-n0", "-k", "zlib")
+    assert run.code == 0, run.out + run.err
+    run = lab.batch("resume", "runs/batches/b")
+    assert (run.code, run.err) == (0, "")
+    assert run.lines[:2] == [
+        "atesor: planned 2 = done 1 + interrupted 0 + not started 1 (1 never selected)",
+        "atesor: resuming runs/batches/b: 0 cases to run; 1 never selected, which rerun --case runs",
+    ]
+    run = lab.batch("rerun", "runs/batches/b", "--case", "gron")
+    assert run.code == 0, run.out + run.err
+    assert "2 packages: 2 PASS, 0 UNVERIFIED, 0 FAIL, 0 TIMEOUT, 0 SKIPPED" in run.lines
+
+
+def test_a_run_that_selected_nothing_names_no_command_that_would_run_everything(lab: Lab) -> None:
+    lab.write_list("two", {"zlib": "pass", "gron": "pass"})
+    run = lab.run("--atesor-list=two", "-n0", "-k", "nosuch")
+    assert run.code == 2
+    assert "atesor: error: no case of packages/two.json was selected" in run.out
+    assert "to go on" not in run.out
