@@ -1,6 +1,7 @@
 """The rooms and the doors between them, read off the source's own import statements."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -162,3 +163,39 @@ def test_only_public_interfaces_and_no_mocks() -> None:
         or imported.target.startswith(("unittest.mock", "a relative"))
     ]
     assert banned == []
+
+
+def _rows(*, cells: int) -> list[list[str]]:
+    """Return the rows of the tables in the architecture page that have so many cells, heads left out."""
+    page = (PACKAGE.parent / "docs/architecture.md").read_text("utf-8")
+    tables = [line.strip("|").split("|") for line in page.splitlines() if line.startswith("|")]
+    rows = [[cell.strip() for cell in row] for row in tables if len(row) == cells]
+    return [row for row in rows if "`" in row[0] or not row[0]]
+
+
+def test_the_architecture_page_names_every_module_of_the_batch_s_rooms() -> None:
+    named: dict[str, list[str]] = {}
+    room = ""
+    for first, second, _ in _rows(cells=3):
+        room = first.strip("`/") or room
+        named.setdefault(room, []).extend(re.findall(r"`(\w+)`", second))
+    for room in ("intake", "control", "work"):
+        there = sorted(path.stem for path in (PACKAGE / room).glob("*.py") if path.stem != "__init__")
+        assert sorted(named[room]) == there, room
+
+
+def test_the_architecture_page_names_every_room_and_what_stands_at_the_root() -> None:
+    first = " ".join(row[0] for cells in (2, 3) for row in _rows(cells=cells))
+    named = set(re.findall(r"`(\w+)(?:\.py|/)`", first))
+    there = {
+        path.stem
+        for path in PACKAGE.iterdir()
+        if (path.suffix == ".py" and path.stem != "__init__") or (path / "__init__.py").is_file()
+    }
+    assert named == there
+
+
+def test_the_architecture_page_says_what_each_lower_room_may_import() -> None:
+    told = {first.strip("`/"): set(allowed.split(", ")) for first, _, allowed in _rows(cells=3)}
+    for room in ("core", "bundle", "runners", "sandbox", "porter", "coverage", "reports"):
+        assert told[room] - {room} == ALLOWED[room] - {"temporary"}, room
