@@ -137,13 +137,13 @@ class _Attendance:
         self._output = -1
         before = child_pids()
         self._selector = selectors.DefaultSelector()
+        self._started = time.monotonic()  # the child may run long before we do again
         try:
             with mark.given():
                 self._process, self._output = _start(spec)
         except BaseException:
             self._selector.close()
             raise
-        self._started = time.monotonic()
         self._tick_at = self._started + _HOUSEKEEPING_S
         self.child = self._process.pid
         self._family = Family(self.child, mark, before)

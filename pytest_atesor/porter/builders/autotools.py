@@ -12,7 +12,16 @@ from pytest_atesor.porter.tree import Tree
 
 __all__ = ["AutotoolsBuilder", "AutotoolsProject"]
 
-_SCRIPTS = ("autogen.sh", "bootstrap", "bootstrap.sh", "buildconf", "buildconf.sh", "autogen", "autobuild.sh")
+_SCRIPTS = (
+    "autogen.sh",
+    "bootstrap",
+    "bootstrap.sh",
+    "buildconf",
+    "buildconf.sh",
+    "autogen",
+    "autobuild.sh",
+    "autoconf.sh",
+)
 _GNULIB = "/usr/share/gnulib"
 _SOURCES = ("configure.ac", "configure.in")
 

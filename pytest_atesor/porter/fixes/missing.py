@@ -606,6 +606,15 @@ OVERLOOKED: tuple[Rule, ...] = (
         builders=("cmake",),
     ),
     Rule(
+        name="overlooked-command",
+        pattern=r"^[\w./+-]+: (?:line )?(?:\d+: )?(?P<name>[A-Za-z][\w.+-]*): (?:command )?not found$",
+        fix=Install(kind=NeedKind.COMMAND),
+        sample=(
+            "Precompiling lexor_keyword.gperf\nautoconf.sh: 15: gperf: not found\nPrecompiling vhdlpp/lexor_keyword.gperf\n"
+        ),
+        expected="gperf",
+    ),
+    Rule(
         name="overlooked-meson",
         pattern=r"^Run-time dependency (?P<name>[\w.+-]+) found: NO",
         fix=Install(kind=NeedKind.PKG_CONFIG),

@@ -62,6 +62,14 @@ def test_each_build_system_is_found(make_tree: MakeTree, name: str) -> None:
     assert candidates[0].evidence
 
 
+def test_a_script_that_calls_autoconf_is_tried_where_autoreconf_fails(make_tree: MakeTree) -> None:
+    files = {"configure.ac": "AC_INIT", "autoconf.sh": "autoconf -f\n", "Makefile.in": ""}
+    generate = detect(make_tree(files))[0].project.plan(BuildOptions(jobs=2))[0]
+    assert generate.name == "generate"
+    assert "autoreconf -fi || {" in generate.script
+    assert "./autoconf.sh" in generate.script
+
+
 @pytest.mark.parametrize("name", _TREES)
 def test_every_candidate_has_a_plan_with_a_build_step(make_tree: MakeTree, name: str) -> None:
     for candidate in detect(make_tree(_TREES[name][1])):
