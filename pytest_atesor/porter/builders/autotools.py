@@ -22,7 +22,6 @@ _SCRIPTS = (
     "autobuild.sh",
     "autoconf.sh",
 )
-_GNULIB = "/usr/share/gnulib"
 _SOURCES = ("configure.ac", "configure.in")
 
 
@@ -108,7 +107,10 @@ class AutotoolsBuilder(Builder):
 
 def _generate(script: str, *, has_gnulib: bool) -> str:
     if has_gnulib:  # it brings files that autoreconf misses, and runs that itself
-        return f"chmod +x {script}\n./{script} --skip-po --no-git --gnulib-srcdir={_GNULIB}\n[ -f configure ]"
+        return (
+            "for gnulib in gnulib .gnulib /usr/share/gnulib; do [ ! -f $gnulib/gnulib-tool ] || break; done\n"
+            f'chmod +x {script}\n./{script} --skip-po --no-git --gnulib-srcdir="$gnulib"\n[ -f configure ]'
+        )
     commands = "mkdir -p m4\nautoreconf -fi"
     if not script:
         return commands

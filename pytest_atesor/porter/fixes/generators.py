@@ -36,7 +36,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="gnulib",
         pattern=(
-            r"gnulib-tool['’]? in PATH|does not contain gnulib-tool|--no-git requires --gnulib-srcdir"
+            r"gnulib-tool['’]? in PATH|does not contain gnulib-tool|gnulib-srcdir[^\n]*does not denote a directory|--no-git requires --gnulib-srcdir"
             r"|gnulib-tool: (?:(?:command )?not found|No such file)"
         ),
         fix=Install(kind=NeedKind.PACKAGE, names=("gnulib",)),

@@ -398,6 +398,18 @@ def test_assembly_for_others_is_left_out_where_that_goes_and_is_unsupported_else
     assert [one.rule.name for one in diagnose(log, "cmake")] == [*first, "assembly-off", *end]
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "**Error**: You must have `gnulib-tool' in PATH to compile lftp.",
+        "./bootstrap: Error: --no-git requires --gnulib-srcdir",
+        "./bootstrap: Error: $GNULIB_SRCDIR or --gnulib-srcdir is specified, but does not denote a directory",
+    ],
+)
+def test_each_generation_of_gnulib_is_asked_for_in_its_own_words(said: str) -> None:
+    assert next(diagnose(f"{said}\n", "autotools")).rule.name == "gnulib"
+
+
 def test_every_missing_header_is_collected_once() -> None:
     log = (
         "a.c:1:10: fatal error: x/y.h: No such file or directory\n" * 2
