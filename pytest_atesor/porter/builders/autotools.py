@@ -84,7 +84,9 @@ class AutotoolsBuilder(Builder):
             source = next((one for one in _SOURCES if tree.has(prefix + one)), None)
             if not generated and source is None:
                 continue
-            has_gnulib = tree.has(f"{prefix}bootstrap") and tree.has(f"{prefix}bootstrap.conf")
+            # A release has gnulib's files already, of the version that it was made with.
+            is_gnulibs = tree.has(f"{prefix}bootstrap") and tree.has(f"{prefix}bootstrap.conf")
+            has_gnulib = is_gnulibs and not generated
             scripts = ("bootstrap", *_SCRIPTS) if has_gnulib else _SCRIPTS
             script = next((one for one in scripts if tree.has(prefix + one)), "")
             rank = 80 if generated else 72

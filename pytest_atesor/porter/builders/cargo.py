@@ -212,14 +212,17 @@ def _read_manifest(tree: Tree, name: str) -> Mapping[str, Any]:
 
 
 def _list_programs(tree: Tree) -> Iterator[str]:
-    """Yield the members that have the programs of a root which is a library and names no default members.
+    """Yield the members that have the programs of a root that is a Rust library without default members.
 
+    A library for C is the product itself.
     Left out is what serves the work on it by its name or place, or is not published although the root is.
     """
     root = _read_manifest(tree, "Cargo.toml")
     workspace = _table(root.get("workspace"))
     is_alone = "package" in root and "workspace" in root and "default-members" not in workspace
-    if not is_alone or _has_binaries(tree, root, ""):
+    library = _table(root.get("lib"))
+    kinds = _list(library.get("crate-type", library.get("crate_type")))
+    if not is_alone or _has_binaries(tree, root, "") or {"cdylib", "staticlib"} & set(map(str, kinds)):
         return
     for place in itertools.islice(_list_members(tree, workspace), _MOST_MEMBERS):
         manifest = _read_manifest(tree, f"{place}/Cargo.toml")

@@ -136,8 +136,8 @@ class CMakeBuilder(Builder):
             rank = 76 - depth_penalty(place)
             if not _LANGUAGES.search(text):
                 rank -= 50
-            own = _own_words(tree, prefix)
-            names = {one: _words_of(one) - own for one in list_options(tree, place)}
+            own = _own_names(tree, prefix)
+            names = {one: _telling_words(one, own) for one in list_options(tree, place)}
             extras = [one for one, said in names.items() if _is_extra(said)]
             yield Candidate(
                 builder=self.name,
@@ -188,8 +188,8 @@ def list_options(tree: Tree, place: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _own_words(tree: Tree, prefix: str) -> set[str]:
-    """Return the words of the project's own name: in the names of its options they say nothing.
+def _own_names(tree: Tree, prefix: str) -> set[tuple[str, ...]]:
+    """Return the project's own names, each as its words: in the names of its options they say nothing.
 
     A part of it in a usual directory may have a name of its own.
     """
@@ -198,7 +198,17 @@ def _own_words(tree: Tree, prefix: str) -> set[str]:
         directory, *rest = name.removeprefix(prefix).split("/")
         if rest == ["CMakeLists.txt"] and name.startswith(prefix) and is_usual(tree, directory):
             names.append(name)
-    return {word for name in names for said in _NAME.findall(tree.text(name)) for word in _words_of(said)}
+    return {words for name in names for said in _NAME.findall(tree.text(name)) if (words := _words_of(said))}
+
+
+def _telling_words(option: str, own: Iterable[tuple[str, ...]]) -> frozenset[str]:
+    """Return the words of an option's name that do not belong to a project's whole name in it."""
+    words = _words_of(option)
+    for name in own:
+        for start in range(len(words) - len(name), -1, -1):
+            if words[start : start + len(name)] == name:
+                words = words[:start] + words[start + len(name) :]
+    return frozenset(words)
 
 
 def _is_extra(words: AbstractSet[str]) -> bool:
@@ -215,5 +225,5 @@ def _keep_offline(option: str, words: AbstractSet[str]) -> str:
     return f"-D{option}={'ON' if is_offer != bool(words & _REFUSALS) else 'OFF'}"
 
 
-def _words_of(name: str) -> set[str]:
-    return {one.lower() for one in _WORD.findall(name)}
+def _words_of(name: str) -> tuple[str, ...]:
+    return tuple(one.lower() for one in _WORD.findall(name))

@@ -79,6 +79,12 @@ def _programs(tree: Tree) -> tuple[str, ...]:
         pytest.param({"Cargo.toml": "[workspace]\nmembers = ['cli']\n"}, [], id="no-package"),
         pytest.param({"Cargo.toml": "[workspace]\nmembers = 3\n[package]\n"}, [], id="odd-members"),
         pytest.param({"Cargo.toml": "package = 1\nworkspace = [{members = 2}]\n"}, [], id="odd-tables"),
+        pytest.param(
+            {"Cargo.toml": _LIBRARY["Cargo.toml"] + "[lib]\ncrate-type = ['cdylib']\n"}, [], id="for-c"
+        ),
+        pytest.param(
+            {"Cargo.toml": _LIBRARY["Cargo.toml"] + "[lib]\nname = 'eng'\n"}, ["cli"], id="for-rust"
+        ),
         pytest.param({"cli/Cargo.toml": "[package\n"}, ["cli"], id="unreadable"),
         pytest.param({"cli/Cargo.toml": "[package]\npublish = false\n"}, [], id="not-published"),
         pytest.param(

@@ -70,6 +70,17 @@ def test_a_script_that_calls_autoconf_is_tried_where_autoreconf_fails(make_tree:
     assert "./autoconf.sh" in generate.script
 
 
+@pytest.mark.parametrize("is_release", [True, False])
+def test_gnulibs_bootstrap_is_for_checkouts_and_a_release_keeps_its_own_files(
+    make_tree: MakeTree, *, is_release: bool
+) -> None:
+    files = {"configure.ac": "AC_INIT", "bootstrap": "#!/bin/sh\n", "bootstrap.conf": "", "Makefile.in": ""}
+    tree = make_tree({**files, "configure": _AUTOCONF} if is_release else files)
+    again = BuildOptions(jobs=2, tweak=Tweak(prepare=("autoreconf",)))
+    generate = detect(tree)[0].project.plan(again)[0].script
+    assert ("autoreconf -fi" in generate, "--gnulib-srcdir" in generate) == (is_release, not is_release)
+
+
 @pytest.mark.parametrize("name", _TREES)
 def test_every_candidate_has_a_plan_with_a_build_step(make_tree: MakeTree, name: str) -> None:
     for candidate in detect(make_tree(_TREES[name][1])):
@@ -827,6 +838,12 @@ def _options(*names: str) -> str:
             {"X_TESTS", "X_BENCHMARK"},
             {"X_TESTS"},
             id="parts-that-are-tests",
+        ),
+        pytest.param(
+            {"CMakeLists.txt": "project(docs-tool)\n" + _options("BUILD_DOCS", "DOCS_TOOL_EXTENSIONS")},
+            {"BUILD_DOCS"},
+            set(),
+            id="a-word-of-the-name",
         ),
         pytest.param(
             {

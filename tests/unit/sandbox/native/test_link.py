@@ -35,6 +35,7 @@ class Batch:
         self.connection = Connection(host="board", control=directory / "control", trips=directory / "trips")
         self.directory = directory
         self.losses = 0
+        self.is_refusing = False
         self.refusals: queue.Queue[OSError] = queue.Queue()
         self.link = Link(
             self.connection,
@@ -50,6 +51,8 @@ class Batch:
 
     def restore(self) -> None:
         try:
+            if self.is_refusing:
+                raise FileExistsError(self.directory)
             self.directory.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
             self.refusals.put(error)
@@ -120,12 +123,14 @@ def test_a_connection_whose_files_were_removed_is_made_again_with_them(batch: Ba
 
 def test_a_link_outlives_a_place_that_cannot_be_made_again(batch: Batch, place: Path) -> None:
     aside = place.with_name(f"{place.name}-aside")
+    batch.is_refusing = True  # from before it is gone: the link is another thread
     place.rename(aside)
     try:
         place.touch()
         for _ in range(3):
             batch.refusals.get(timeout=LIMIT_S)
         place.unlink()
+        batch.is_refusing = False
         batch.hear("again")
     finally:
         shutil.rmtree(aside)
