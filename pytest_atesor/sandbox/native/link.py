@@ -15,13 +15,14 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 from pytest_atesor.errors import SandboxError, SetupError
 from pytest_atesor.sandbox.native.connection import Connection, read_script
 
-__all__ = ["CONNECTED", "KEEPER_LABEL", "Link", "Pace"]
+__all__ = ["CONNECTED", "KEEPER_LABEL", "Link", "Pace", "is_there"]
 
 CONNECTED: Final = "connected"
 """The file beside the connection's socket that stands there while a keeper listens."""
@@ -182,9 +183,9 @@ class Link:
         control = self.connection.control
         if control is None:
             return True
-        if not control.with_name(CONNECTED).exists():
+        if not is_there(control.with_name(CONNECTED)):
             self._mark(connected=True)
-        return control.exists()
+        return is_there(control)
 
     def _leave(self, process: "subprocess.Popen[bytes]") -> None:
         host = self.connection.host
@@ -227,6 +228,14 @@ class Link:
                 errors.seek(0)
                 raise SandboxError(connection.explain(errors.read(_MOST_ERRORS_BYTES)))
             return process
+
+
+def is_there(file: Path) -> bool:
+    """Say whether ``file`` is found; what cannot be looked for is not."""
+    try:
+        return file.exists()
+    except OSError:
+        return False
 
 
 def _ask(process: "subprocess.Popen[bytes]", word: bytes) -> bool:

@@ -24,7 +24,7 @@ from filelock import FileLock, Timeout
 from pytest_atesor.core.native import SESSION_VARIABLE
 from pytest_atesor.errors import SetupError
 from pytest_atesor.sandbox.native.connection import COMMAND, Connection
-from pytest_atesor.sandbox.native.link import CONNECTED
+from pytest_atesor.sandbox.native.link import CONNECTED, is_there
 
 __all__ = ["Session", "clear_stale", "find_user", "make_directory", "make_owner", "read_session"]
 
@@ -78,7 +78,7 @@ class Session:
     @property
     def is_connected(self) -> bool:
         """Whether a keeper listens: what is created without one, a keeper of a lost connection may remove."""
-        return (Path(self.directory) / CONNECTED).exists()
+        return is_there(Path(self.directory) / CONNECTED)
 
     @property
     def trips(self) -> int:

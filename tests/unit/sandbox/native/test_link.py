@@ -6,7 +6,7 @@ import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -121,12 +121,20 @@ def test_a_connection_whose_files_were_removed_is_made_again_with_them(batch: Ba
     assert batch.connection.script("echo here", timeout_s=LIMIT_S).stdout == b"here\n"
 
 
-def test_a_link_outlives_a_place_that_cannot_be_made_again(batch: Batch, place: Path) -> None:
+def put_a_link(place: Path) -> None:
+    """Let nobody say whether anything is below ``place``: where its link leads is too long a name."""
+    place.symlink_to("x" * 300)
+
+
+@pytest.mark.parametrize("put", [Path.touch, put_a_link], ids=["a-file", "what-cannot-be-looked-at"])
+def test_a_link_outlives_a_place_that_cannot_be_made_again(
+    batch: Batch, place: Path, put: Callable[[Path], None]
+) -> None:
     aside = place.with_name(f"{place.name}-aside")
     batch.is_refusing = True  # from before it is gone: the link is another thread
     place.rename(aside)
     try:
-        place.touch()
+        put(place)
         for _ in range(3):
             batch.refusals.get(timeout=LIMIT_S)
         place.unlink()

@@ -13,6 +13,7 @@ import pytest
 from pytest_atesor.errors import SetupError
 from pytest_atesor.sandbox.interface import SandboxSpec
 from pytest_atesor.sandbox.native.engine import NativeEngine
+from pytest_atesor.sandbox.native.link import CONNECTED
 from pytest_atesor.sandbox.native.session import (
     Session,
     clear_stale,
@@ -75,6 +76,16 @@ def test_trips_and_losses_are_counted_by_all_processes(tmp_path: Path) -> None:
     before = mine.losses
     other.note_loss()
     assert (mine.trips, mine.losses != before, mine.losses) == (2, True, other.losses)
+
+
+def test_a_connection_that_cannot_be_looked_for_is_none(runtime: Path) -> None:
+    session = make_session(runtime / "session")
+    session.restore()
+    (runtime / "session" / CONNECTED).touch()
+    assert session.is_connected
+    shutil.rmtree(session.directory)
+    (runtime / "session").symlink_to("x" * 300)  # too long a name for the disk to say anything of it
+    assert not session.is_connected
 
 
 def test_a_directory_that_somebody_removed_is_made_again_and_its_loss_is_one(runtime: Path) -> None:
