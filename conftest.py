@@ -3,11 +3,18 @@
 import signal
 from types import FrameType
 
+import pytest
+
 pytest_plugins = ["pytester"]
 
 
-def pytest_configure() -> None:
-    """Let what the tests start hear INT and HUP, also where this run was started to ignore them (nohup)."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Let what the tests start hear INT and HUP, also where this run was started to ignore them (nohup).
+
+    The processes that run the tests do it: xdist's controller would leave its workers without the protection.
+    """
+    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
+        return
     for number in (signal.SIGINT, signal.SIGHUP):
         if signal.getsignal(number) == signal.SIG_IGN:
             signal.signal(number, _ignore)

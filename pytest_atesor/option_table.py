@@ -8,7 +8,18 @@ from typing import Final, Literal
 from pytest_atesor.core.limits import DEFAULT_CPU_WEIGHT, DEFAULT_PIDS
 from pytest_atesor.core.plan import Platform, Target
 
-__all__ = ["LIST", "MANIFEST", "MOST_WORKERS", "OPTIONS", "RERUN", "RESUME", "RUN", "VARIABLES", "Option"]
+__all__ = [
+    "INTERNAL_VARIABLES",
+    "LIST",
+    "MANIFEST",
+    "MOST_WORKERS",
+    "OPTIONS",
+    "RERUN",
+    "RESUME",
+    "RUN",
+    "VARIABLES",
+    "Option",
+]
 
 MOST_WORKERS: Final = 999
 """The largest number that a slot can have."""
@@ -217,3 +228,12 @@ VARIABLES: Final = frozenset((
     "ATESOR_TESTS",
 ))
 """Every environment variable of ours that a user may set, also for one port or an agent."""
+
+INTERNAL_VARIABLES: Final = frozenset((
+    "ATESOR_DOWNLOADS",
+    "ATESOR_NATIVE_MACHINE",
+    "ATESOR_NATIVE_SESSION",
+    "ATESOR_ROOTDIR",
+    "ATESOR_STAGE",
+))
+"""Those that this program sets for its own processes, or in a sandbox."""

@@ -23,6 +23,7 @@ from pytest_atesor.core.shards import Shard, parse_shard
 from pytest_atesor.core.yes_no import parse_yes_no
 from pytest_atesor.errors import UsageError
 from pytest_atesor.option_table import (
+    INTERNAL_VARIABLES,
     LIST,
     MANIFEST,
     MOST_WORKERS,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ENGINES",
+    "INTERNAL_VARIABLES",
     "LIST",
     "MANIFEST",
     "MOST_WORKERS",

@@ -249,10 +249,11 @@ def _read_versioned(layout: BundleLayout) -> VersionedPlan:
                 f"{layout.root} is no bundle: it has no {layout.plan.name}; check the path"
             ) from None
         except NotADirectoryError:
-            file = next(place for place in (*reversed(layout.root.parents), layout.root) if place.is_file())
-            named = "it" if file == layout.root else str(file)
+            places = (*reversed(layout.root.parents), layout.root)
+            wrong = next((one for one in places if one.exists() and not one.is_dir()), layout.root)
+            named = "it" if wrong == layout.root else str(wrong)
             raise BundleError(
-                f"{layout.root} is no bundle: {named} is a file; name a directory below runs/batches"
+                f"{layout.root} is no bundle: {named} is no directory; name one below runs/batches"
             ) from None
     return parse_versioned_plan(data, str(layout.plan))
 

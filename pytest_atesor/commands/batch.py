@@ -44,7 +44,7 @@ _LONGER_NAMES: Final = {
     "names": "only",
 }
 """The flags and arguments whose options of pytest are called otherwise."""
-_COUNT: Final = re.compile(r"-n.*|--numprocesses(=.*)?", re.DOTALL)
+_COUNT: Final = re.compile(r"-n(?:\d+|auto|logical)?|--numprocesses(?:=.*)?", re.DOTALL)
 # This program is imported before pytest can rewrite its asserts, of which it has none.
 _QUIET: Final = ("-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning")
 _PLAN: Final = "batch_plan.json"

@@ -15,7 +15,16 @@ import click
 from pytest_atesor.core.dotenv import Surroundings, describe_mistyped, tell_origin
 from pytest_atesor.core.plan import Platform, Target
 from pytest_atesor.core.text import LONGEST_LINE, sanitize_line
-from pytest_atesor.options import ENGINES, OPTIONS, VARIABLES, Value, parse_choice, parse_flag, read_dotenv
+from pytest_atesor.options import (
+    ENGINES,
+    INTERNAL_VARIABLES,
+    OPTIONS,
+    VARIABLES,
+    Value,
+    parse_choice,
+    parse_flag,
+    read_dotenv,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -88,7 +97,7 @@ def read_environment() -> Mapping[str, str]:
     if os.environ.get("ATESOR_ATTEMPT_DIR"):
         return dict(os.environ)
     dotenv = read_dotenv(Path(".env"))
-    for line in describe_mistyped(dotenv, VARIABLES):
+    for line in describe_mistyped(dotenv, VARIABLES, INTERNAL_VARIABLES):
         click.echo(f"atesor: warning: {sanitize_line(line, LONGEST_LINE)}", err=True)
     return Surroundings(dotenv, os.environ)
 

@@ -38,14 +38,17 @@ def tell_origin(name: str, environ: Mapping[str, str]) -> str:
     return f"{name} in {'.env' if name in environ.from_dotenv else 'the environment'}"
 
 
-def describe_mistyped(names: Iterable[str], known: Collection[str]) -> Iterator[str]:
+def describe_mistyped(
+    names: Iterable[str], known: Collection[str], others: Collection[str] = ()
+) -> Iterator[str]:
     """Yield a line for each name in ``.env`` that is almost one of the ``known`` variables of ours.
 
-    Other names that begin like ours may be those of an agent, and are left alone.
+    ``others`` are names that are read, too, and not proposed. Further ones that begin like ours may be those
+    of an agent, and are left alone.
     """
     without_prefix = {name.removeprefix(_OURS): name for name in known}
     for name in names:
-        if name in known or not name.upper().startswith(_OURS):
+        if name in known or name in others or not name.upper().startswith(_OURS):
             continue
         near = difflib.get_close_matches(name.upper().removeprefix(_OURS), without_prefix, n=1, cutoff=0.75)
         if near:

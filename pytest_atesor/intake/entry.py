@@ -22,7 +22,7 @@ from pytest_atesor.core.plan import BatchKind, Target
 from pytest_atesor.core.text import LONGEST_LINE, count_of, sanitize_line
 from pytest_atesor.errors import AtesorError, explaining_paths
 from pytest_atesor.intake.prepare import make_batch, make_draft, write_plan
-from pytest_atesor.options import VARIABLES
+from pytest_atesor.options import INTERNAL_VARIABLES, VARIABLES
 from pytest_atesor.runners.stop import StopFlag
 from pytest_atesor.spelling import spell_as_typed
 from pytest_atesor.work.join import register_tree, register_worker
@@ -53,7 +53,7 @@ def start_batch(config: pytest.Config) -> int | None:
             draft = make_draft(config, os.environ)
         if draft is None:
             return None
-        for line in describe_mistyped(draft.options.dotenv, VARIABLES):
+        for line in describe_mistyped(draft.options.dotenv, VARIABLES, INTERNAL_VARIABLES):
             say(f"warning: {line}")
         code = _begin(config, draft)
         if code is not None or config.option.collectonly:

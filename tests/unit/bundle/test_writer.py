@@ -1,4 +1,5 @@
 import json
+import os
 import resource
 import signal
 from collections.abc import Callable
@@ -192,8 +193,13 @@ def test_a_file_is_no_bundle_and_nobody_is_told_to_remove_it(tmp_path: Path, bel
     file.touch()
     with pytest.raises(BundleError) as caught:
         read_bundle(Path(f"{file}{below}"))
-    said = f"{named.format(file=file)} is a file; name a directory below runs/batches"
+    said = f"{named.format(file=file)} is no directory; name one below runs/batches"
     assert str(caught.value) == f"{file}{below} is no bundle: {said}"
+
+
+def test_what_is_no_file_either_is_no_bundle() -> None:
+    with pytest.raises(BundleError, match=r"^/dev/null is no bundle: it is no directory; name one below"):
+        read_bundle(Path(os.devnull))
 
 
 def test_a_directory_in_the_place_of_a_plan_is_not_to_be_removed_either(tmp_path: Path) -> None:

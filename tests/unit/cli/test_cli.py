@@ -9,7 +9,7 @@ import pytest
 
 from pytest_atesor import __version__
 from pytest_atesor.cli import main, plan_pytest_arguments
-from pytest_atesor.commands.batch import batch, list_spellings
+from pytest_atesor.commands.batch import ExtraCommand, batch, list_spellings
 from pytest_atesor.errors import UsageError
 
 
@@ -73,6 +73,14 @@ def test_only_the_native_target_may_have_more_workers_than_there_are_cpus() -> N
 def test_a_name_cannot_become_a_file_of_names() -> None:
     with pytest.raises(UsageError):
         plan(names=("@names",))
+
+
+@pytest.mark.parametrize("extra", [["-k", "-nothing"], ["-m", "-n-1"]])
+def test_a_value_of_pytest_that_begins_like_a_count_of_workers_is_none(extra: list[str]) -> None:
+    command = ExtraCommand("x", params=[click.Option(["--workers"])])
+    context = click.Context(command)
+    command.parse_args(context, ["--workers", "1", "--", *extra])
+    assert context.obj == extra
 
 
 @pytest.mark.parametrize(

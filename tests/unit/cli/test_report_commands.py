@@ -116,5 +116,5 @@ def test_a_package_list_in_the_place_of_a_bundle_is_told_so_in_one_line(
     monkeypatch.chdir(tmp_path)
     Path("lïst.json").touch()
     assert main(["compare", "lïst.json", "lïst.json"]) == 1
-    said = "lïst.json is no bundle: it is a file; name a directory below runs/batches"
+    said = "lïst.json is no bundle: it is no directory; name one below runs/batches"
     assert capsys.readouterr().err == f"atesor: error: {said}\n"

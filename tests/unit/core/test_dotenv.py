@@ -7,16 +7,9 @@ import pytest
 
 import pytest_atesor
 from pytest_atesor.core.dotenv import describe_mistyped
-from pytest_atesor.option_table import VARIABLES
+from pytest_atesor.option_table import INTERNAL_VARIABLES, VARIABLES
 
 ROOT = Path(pytest_atesor.__file__).parent
-INTERNAL = {  # from this program to its own processes, or into a sandbox
-    "ATESOR_DOWNLOADS",
-    "ATESOR_NATIVE_MACHINE",
-    "ATESOR_NATIVE_SESSION",
-    "ATESOR_ROOTDIR",
-    "ATESOR_STAGE",
-}
 
 
 @pytest.mark.parametrize(
@@ -37,11 +30,12 @@ def test_a_mistyped_name_is_told_with_the_one_that_was_meant(name: str, meant: s
 
 def test_the_names_of_others_are_left_alone() -> None:
     others = ["ATESOR_ROBOT_MODEL", "PLATFORM", "HTTP_PROXY", "ATESOR_"]
-    assert list(describe_mistyped([*VARIABLES, *others], VARIABLES)) == []
+    names = [*VARIABLES, *INTERNAL_VARIABLES, *others]
+    assert list(describe_mistyped(names, VARIABLES, INTERNAL_VARIABLES)) == []
 
 
 def test_every_variable_that_is_read_is_known() -> None:
-    named = re.compile(r"[\"`\b](ATESOR_[A-Z_]*[A-Z])\b")
+    named = re.compile(r"\b(ATESOR_[A-Z_]*[A-Z])\b")
     read = {name for path in ROOT.rglob("*.py") for name in named.findall(path.read_text("utf-8"))}
-    assert read - INTERNAL <= VARIABLES
+    assert read - INTERNAL_VARIABLES <= VARIABLES
     assert "ATESOR_TESTS" in read
