@@ -76,10 +76,12 @@ def _as_user(uid: int) -> Iterator[None]:
 @pytest.fixture
 def inside() -> Iterator[_Inside]:
     """Return a sandbox with an empty workspace; the test itself is an ordinary user."""
-    base = Path(tempfile.mkdtemp())  # every directory above it lets others in
+    base = Path(tempfile.mkdtemp(dir="/tmp"))  # TMPDIR may be closed to the other user
     try:
         base.chmod(0o755)
         (base / "workspace").mkdir(mode=0o755)
+        (base / "own").mkdir()
+        os.chown(base / "own", _HOST_USER, _HOST_USER)
         with _as_user(_HOST_USER):
             yield _Inside(base / "workspace")
     finally:
@@ -143,11 +145,8 @@ def test_a_product_that_is_closed_to_others_is_found_and_kept_and_stays_closed(
     scan = scan_tree(read_products(place, shell, "p"), digest_natives(tree))
     paths = [one.path for one in scan.products]
     assert (sorted(paths), scan.gaps) == (["build/p/server", "stage/usr/sbin/server"], 0)
-    kept = Path(tempfile.mkdtemp()) / "kept"
-    try:
-        assert keep_artifacts(scan.products, scan.root, kept) == sum(one.size_bytes for one in scan.products)
-    finally:
-        shutil.rmtree(kept.parent)
+    kept = inside.workspace.parent / "own" / "kept"
+    assert keep_artifacts(scan.products, scan.root, kept) == sum(one.size_bytes for one in scan.products)
     forget_products(place, shell, scan.root)
     assert _modes(inside, name, "build/p/server", "stage/usr/sbin/server") == before
     assert set(inside.users) == {"root"}
