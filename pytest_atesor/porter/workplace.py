@@ -77,20 +77,28 @@ def readable_script(places: Sequence[str]) -> str:
 
     ``places`` are paths relative to the workspace, ``stage`` or below ``src`` or ``build``; what is absent is
     left out. A file that everybody may read already gets a second name there instead of a copy. No link is
-    followed.
+    followed. However many files are closed, a few processes copy them: each takes long under emulation.
     """
+    return (
+        f"umask 022\n{forget_readable_script(places)}mkdir -p {READABLE}/src {READABLE}/build\n"
+        + "".join(_copy_script(one) for one in places)
+        + f"find {READABLE} -type d ! -perm -555 -exec chmod a+rx {{}} +\n"
+    )
+
+
+def _copy_script(place: str) -> str:
+    above, _, name = place.rpartition("/")
+    original, target, copy = quote(place), quote(f"{READABLE}/{above}"), quote(f"{READABLE}/{place}")
+    closed = "-type f ! -perm -444"
+    # second names of closed files go before anything is opened, so that only copies are
     return f"""
-umask 022
-{forget_readable_script(places)}mkdir -p {READABLE}/src {READABLE}/build
-for one in{words(places)}; do
-  [ ! -e "$one" ] || cp -al -- "$one" "{READABLE}/$one"
-done
-find {READABLE} -type d ! -perm -555 -exec chmod a+rx {{}} +
-find {READABLE} -type f ! -perm -444 -exec sh -ec 'for one; do
-  cp -p -- "$one" {READABLE}/.one
-  chmod a+r {READABLE}/.one
-  mv -f -- {READABLE}/.one "$one"
-done' sh {{}} +
+if [ -e {original} ]; then
+  cp -al -- {original} {copy}
+  find {copy} {closed} -delete
+  target=$PWD/{target}
+  (cd {quote(above or ".")} && find {quote(name)} {closed} -exec cp -dp --parents -t "$target" -- {{}} +)
+  find {copy} {closed} -exec chmod a+r {{}} +
+fi
 """
 
 

@@ -184,6 +184,34 @@ def test_a_copy_follows_no_link_and_leaves_nothing_of_the_one_before(
     assert _modes(inside, "secret") == [(0o600, 1)]
 
 
+def test_few_processes_copy_many_closed_files_whatever_they_are_called(
+    inside: _Inside, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = inside.workspace.parent / "started"
+    monkeypatch.setenv("PATH", f"{started.parent}/bin:{os.environ['PATH']}")
+    with _as_user(0):
+        (started.parent / "bin").mkdir(mode=0o755)
+        for program in ("cp", "chmod", "mv"):
+            script = f'#!/bin/sh\necho {program} >> {started}\nexec {shutil.which(program)} "$@"\n'
+            (started.parent / "bin" / program).write_text(script)
+            (started.parent / "bin" / program).chmod(0o755)
+    names = ("-rf", "two\nlines", "$(id) 'a\"", "-d/-t", "\udcff", *(f"{number}" for number in range(50)))
+    closed = {f"build/p/{name}": 0o4700 + number % 2 for number, name in enumerate(names)}
+    write({**{name: name.encode(errors="surrogateescape") for name in closed}, "build/p/open": b""}, closed)
+    with _as_user(0):
+        (inside.workspace / "build/p/second").hardlink_to(inside.workspace / "build/p/-rf")
+    before = _modes(inside, *closed, "build/p/second")
+    place, shell = _place(inside)
+    tree = read_products(place, shell, "p")
+    assert set(tree.files) == {*closed, "build/p/second", "build/p/open"}
+    assert {name: tree.text(name) for name in closed} == {
+        name: name.encode(errors="surrogateescape").decode(errors="replace") for name in closed
+    }
+    assert tree.text("build/p/second") == "build/p/-rf"
+    assert _modes(inside, *closed, "build/p/second") == before
+    assert sorted(started.read_text().split()) == ["chmod", "cp", "cp"]
+
+
 def test_without_a_copy_what_was_not_read_is_counted_or_said(
     inside: _Inside, write: Write, elf: Callable[..., bytes]
 ) -> None:
