@@ -56,6 +56,8 @@ def _read(place: Place, shell: Shell, where: tuple[str, ...], read: Callable[[Pa
     if done.exit_code == 0 and not done.timed_out:
         place.bring(tuple(f"{READABLE}/{one}" for one in where))
         return read(place.workspace / READABLE)
+    # what there is of it would count among the names of the files that were built
+    shell.script(forget_readable_script(where), user="root", timeout_s=_COPY_S)
     if tree is None:
         said = " ".join(done.tail.decode("utf-8", "replace").split())[-300:]
         raise SandboxError(f"{where[0]} may not be read by this user, nor copied for it ({said})")

@@ -28,6 +28,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be roo
 
 _HOST_USER, _BUILDER = 65_534, 1000
 _NO_ROOM = ["sh", "-c", "echo cp: no space left >&2; exit 1"]
+_NO_CONTENT = ["sh", "-c", 'ulimit -f 0; exec "$@"', "sh"]
 
 
 class _Inside:
@@ -36,6 +37,7 @@ class _Inside:
     def __init__(self, workspace: Path) -> None:
         self.workspace = workspace
         self.is_full = False
+        self.takes_names_only = False
         self.users: list[str] = []
 
     def run(
@@ -45,6 +47,7 @@ class _Inside:
         self.users.append(command.user)
         with _as_user(0):
             argv = _NO_ROOM if self.is_full else command.argv
+            argv = [*_NO_CONTENT, *argv] if self.takes_names_only else argv
             ended = subprocess.run(
                 argv,
                 cwd=self.workspace,
@@ -210,6 +213,21 @@ def test_few_processes_copy_many_closed_files_whatever_they_are_called(
     assert tree.text("build/p/second") == "build/p/-rf"
     assert _modes(inside, *closed, "build/p/second") == before
     assert sorted(started.read_text().split()) == ["chmod", "cp", "cp"]
+
+
+def test_of_a_copy_that_is_not_finished_nothing_stays(
+    inside: _Inside, write: Write, elf: Callable[..., bytes]
+) -> None:
+    closed = {"src/p/old": 0o600, "build/p/new": 0o600, "stage/usr/bin/new": 0o700}
+    write({**{name: elf() for name in closed}, "build/p/open": elf()}, closed)
+    inside.takes_names_only = True
+    place, shell = _place(inside)
+    assert read_source(place, shell, "p").denied == 1
+    tree = read_products(place, shell, "p")
+    assert (tree.root, tree.denied) == (inside.workspace, 2)
+    assert _modes(inside, *closed, "build/p/open") == [*((mode, 1) for mode in closed.values()), (0o644, 1)]
+    left = [path for path in (inside.workspace / "readable").rglob("*") if not path.is_dir()]
+    assert left == []
 
 
 def test_without_a_copy_what_was_not_read_is_counted_or_said(
