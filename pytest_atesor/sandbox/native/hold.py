@@ -21,7 +21,14 @@ from pytest_atesor.sandbox.native.engine import NativeEngine
 from pytest_atesor.sandbox.native.link import Link
 from pytest_atesor.sandbox.native.preflight import Found, require_machines
 from pytest_atesor.sandbox.native.probe import Machine, format_machine
-from pytest_atesor.sandbox.native.session import Session, find_user, make_directory, make_owner, read_session
+from pytest_atesor.sandbox.native.session import (
+    Restore,
+    Session,
+    find_user,
+    make_directory,
+    make_owner,
+    read_session,
+)
 from pytest_atesor.sandbox.pinning import pinning_image
 
 __all__ = ["Held", "NativeHold", "native_engine", "native_state"]
@@ -41,16 +48,6 @@ class Held:
 
 def _share_alike(machines: Sequence[Machine]) -> tuple[int, ...]:
     return tuple(machine.workers for machine in machines)
-
-
-class _Restore:
-    """Makes the directory of the session as it is by then again, if it has gone."""
-
-    def __init__(self, session: Session) -> None:
-        self.session = session
-
-    def __call__(self) -> None:
-        self.session.restore()
 
 
 class NativeHold:
@@ -118,12 +115,13 @@ class NativeHold:
             options=_plan_options(machine),
             unenforced=_decide_unenforced(machine),
         )
-        restore = _Restore(session)
+        restore = Restore(session)
+        self._stack.callback(restore.release)
         self._stack.enter_context(
             Link(session.connection, session.token, say=self._say, on_loss=session.note_loss, restore=restore)
         )
-        session = restore.session = self._with_image(session)
-        session.write()
+        session = self._with_image(session)
+        restore.change(session)
         self._stack.callback(
             lambda: self._say(
                 f"{session.trips} round trips to the machine {session.host}, "

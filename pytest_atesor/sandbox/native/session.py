@@ -14,6 +14,7 @@ import secrets
 import shutil
 import stat
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -26,9 +27,10 @@ from pytest_atesor.errors import SetupError
 from pytest_atesor.sandbox.native.connection import COMMAND, Connection
 from pytest_atesor.sandbox.native.link import CONNECTED, is_there
 
-__all__ = ["Session", "clear_stale", "find_user", "make_directory", "make_owner", "read_session"]
+__all__ = ["Restore", "Session", "clear_stale", "find_user", "make_directory", "make_owner", "read_session"]
 
 _FILE: Final = "session.json"
+_LOCK: Final = "lock"
 _LOSSES: Final = "losses"
 _PREFIX: Final = "atesor-native-"
 _LONGEST_PARENT: Final = 55  # of the 107 bytes that the kernel has for a socket; ssh adds some of its own
@@ -111,17 +113,46 @@ class Session:
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
             raise SetupError(f"{directory} is not ours any more; remove it")
         if not (directory / _LOSSES).exists():
-            (directory / _LOSSES).write_bytes(secrets.token_bytes(8))
+            _put(directory / _LOSSES, secrets.token_bytes(8))
         if not (directory / _FILE).exists():
             self.write()
 
     def write(self) -> None:
-        """Write the session for the other processes. Raises SetupError."""
+        """Write the session for the other processes, which never read a part of it. Raises SetupError."""
         file = Path(self.directory) / _FILE
         try:
-            file.write_text(json.dumps(asdict(self)), encoding="utf-8")
+            _put(file, json.dumps(asdict(self)).encode())
         except OSError as error:
             raise SetupError(f"{file} cannot be written ({error}); free some space") from error
+
+
+class Restore:
+    """Makes the directory of a session again where it has gone, and takes its lock; for several threads."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._guard = threading.Lock()
+        self._lock: FileLock | None = None
+
+    def __call__(self) -> None:
+        """Make what is not there. Raises OSError and SetupError."""
+        with self._guard:
+            self._session.restore()
+            directory = Path(self._session.directory)
+            if not (directory / _LOCK).exists():
+                self._lock = _take_lock(directory)
+
+    def change(self, session: Session) -> None:
+        """Write ``session``, which is what is made again from now on. Raises SetupError."""
+        with self._guard:
+            self._session = session
+            session.write()
+
+    def release(self) -> None:
+        """Let go of the lock, where it was taken here."""
+        with self._guard:
+            if self._lock is not None:
+                self._lock.release()
 
 
 def read_session(directory: str) -> Session:
@@ -187,23 +218,46 @@ def _make_below(base: Path) -> tuple[Path, FileLock]:
         raise OSError(errno.ENAMETOOLONG, "too long for a socket below it")
     clear_stale(base)
     directory = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
-    lock = FileLock(directory / "lock", thread_local=False, is_singleton=False)
     try:
-        lock.acquire()
+        return directory, _take_lock(directory)
     except OSError:
         shutil.rmtree(directory, ignore_errors=True)
         raise
-    return directory, lock
+
+
+def _take_lock(directory: Path) -> FileLock:
+    """Return the lock of a directory that has none; it is held before it has its name. Raises OSError."""
+    file = directory / f"{_LOCK}.{secrets.token_hex(4)}"
+    lock = FileLock(file, thread_local=False, is_singleton=False)
+    lock.acquire()
+    try:
+        file.replace(directory / _LOCK)
+    except OSError:
+        lock.release()
+        raise
+    return lock
 
 
 def clear_stale(base: Path) -> None:
     """Remove our directories in ``base`` whose batch is dead."""
     for left in base.glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError, Timeout):
-            if left.is_symlink() or left.stat().st_uid != os.geteuid() or not (left / "lock").exists():
+            if left.is_symlink() or left.stat().st_uid != os.geteuid() or not (left / _LOCK).exists():
                 continue
-            with FileLock(left / "lock", blocking=False, is_singleton=False):
+            with FileLock(left / _LOCK, blocking=False, is_singleton=False):
                 shutil.rmtree(left, ignore_errors=True)
+
+
+def _put(file: Path, content: bytes) -> None:
+    """Write ``file`` under another name first, so that nobody reads half of it. Raises OSError."""
+    other = file.with_name(f"{file.name}.{secrets.token_hex(4)}")
+    try:
+        other.write_bytes(content)
+        other.replace(file)
+    except OSError:
+        with contextlib.suppress(OSError):
+            other.unlink(missing_ok=True)
+        raise
 
 
 def _size(file: Path) -> int:

@@ -1,11 +1,13 @@
 """What the processes of a native batch share, and what a killed batch leaves of it."""
 
+import json
 import os
 import pwd
 import shutil
 import socket
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from pytest_atesor.sandbox.interface import SandboxSpec
 from pytest_atesor.sandbox.native.engine import NativeEngine
 from pytest_atesor.sandbox.native.link import CONNECTED
 from pytest_atesor.sandbox.native.session import (
+    Restore,
     Session,
     clear_stale,
     find_user,
@@ -52,6 +55,16 @@ def test_a_session_is_read_as_it_was_written(tmp_path: Path) -> None:
     session = make_session(tmp_path)
     session.write()
     assert read_session(str(tmp_path)) == session
+
+
+def test_who_reads_a_session_while_another_is_written_reads_all_of_it(tmp_path: Path) -> None:
+    session = make_session(tmp_path)
+    session.write()
+    with (tmp_path / "session.json").open("rb") as reading:
+        replace(session, image_id="def").write()
+        assert json.loads(reading.read())["image_id"] == "abc"
+    assert read_session(str(tmp_path)).image_id == "def"
+    assert [path.name for path in tmp_path.iterdir()] == ["session.json"]
 
 
 def test_a_sandbox_there_is_created_with_the_limits_that_can_be_enforced_there(
@@ -102,6 +115,22 @@ def test_a_directory_that_somebody_removed_is_made_again_and_its_loss_is_one(run
     assert read_session(session.directory) == session
     assert session.losses not in {before, b""}
     assert (runtime / "session").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_directory_that_was_made_again_stays_while_its_batch_lives(runtime: Path) -> None:
+    with make_directory({"TMPDIR": str(runtime)}) as directory:
+        restore = Restore(make_session(directory))
+        shutil.rmtree(directory)
+        restore()
+        changed = replace(make_session(directory), image_id="def")
+        restore.change(changed)
+        restore()
+        clear_stale(runtime)
+        assert read_session(str(directory)) == changed
+        assert sorted(path.name for path in directory.iterdir()) == ["lock", "losses", "session.json"]
+        restore.release()
+        clear_stale(runtime)
+        assert not directory.exists()
 
 
 @pytest.mark.parametrize("what", ["a-link", "open", "a-file"])
