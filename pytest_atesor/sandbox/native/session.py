@@ -12,6 +12,7 @@ import json
 import os
 import secrets
 import shutil
+import socket
 import stat
 import tempfile
 import threading
@@ -189,7 +190,8 @@ def make_directory(environ: Mapping[str, str], common: str = "/tmp") -> Iterator
     """Yield a private directory, removed in the end; what killed batches left behind is removed first.
 
     It stands where TMPDIR says, in ``common`` or in the user's runtime directory, which ends with the login:
-    the first that can be written and leaves its path short enough for a socket. Raises SetupError for none.
+    the first that can be written and have a socket, for which its path is short enough. Raises SetupError
+    for none.
     """
     problems = []
     places = (environ.get("TMPDIR") or tempfile.gettempdir(), common, environ.get("XDG_RUNTIME_DIR", ""))
@@ -213,16 +215,27 @@ def make_directory(environ: Mapping[str, str], common: str = "/tmp") -> Iterator
 
 
 def _make_below(base: Path) -> tuple[Path, FileLock]:
-    """Make a directory and take its lock. Raises OSError, also where its path would be too long."""
+    """Make a directory and take its lock. Raises OSError, also where no socket can be below it."""
     if len(os.fsencode(base)) > _LONGEST_PARENT:
         raise OSError(errno.ENAMETOOLONG, "too long for a socket below it")
     clear_stale(base)
     directory = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
     try:
+        _try_socket(directory / "control")
         return directory, _take_lock(directory)
     except OSError:
         shutil.rmtree(directory, ignore_errors=True)
         raise
+
+
+def _try_socket(file: Path) -> None:
+    """Make a socket there as ssh does, under a longer name first, and remove it. Raises OSError."""
+    longer = file.with_name(f"{file.name}.{secrets.token_hex(8)}")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(longer))
+    file.hardlink_to(longer)
+    file.unlink()
+    longer.unlink()
 
 
 def _take_lock(directory: Path) -> FileLock:

@@ -1,5 +1,6 @@
 """What the processes of a native batch share, and what a killed batch leaves of it."""
 
+import errno
 import json
 import os
 import pwd
@@ -171,6 +172,20 @@ def test_a_place_whose_path_is_too_long_for_a_socket_is_passed_over(runtime: Pat
         with socket.socket(socket.AF_UNIX) as listening:
             listening.bind(f"{directory}/control.{'x' * 16}")
     assert not any(long.iterdir())
+
+
+def test_a_place_that_has_no_sockets_is_passed_over(runtime: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Refused(socket.socket):
+        def bind(self, address: object) -> None:
+            if Path(str(address)).is_relative_to(runtime):
+                raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+            super().bind(str(address))
+
+    monkeypatch.setattr(socket, "socket", Refused)
+    with make_directory({"TMPDIR": str(runtime)}) as directory:
+        assert directory.parent == Path("/tmp")  # noqa: S108 - where else
+        assert [path.name for path in directory.iterdir()] == ["lock"]
+    assert not any(runtime.iterdir())
 
 
 def test_where_no_directory_can_be_made_every_place_is_named(runtime: Path) -> None:
