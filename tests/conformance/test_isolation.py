@@ -1,6 +1,7 @@
 """What a stranger's build can see, reach and use up."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -69,7 +70,15 @@ def test_no_proxy_of_the_user_is_in_sight(
     workbench: "Workbench", shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     proxy = "http://me:secret@proxy.invalid:3128"
-    settings = {"proxies": {"default": dict.fromkeys(("httpProxy", "httpsProxy", "allProxy"), proxy)}}
+    settings: dict[str, object] = {
+        "proxies": {"default": dict.fromkeys(("httpProxy", "httpsProxy", "allProxy"), proxy)}
+    }
+    mine = Path(os.environ.get("DOCKER_CONFIG") or Path.home() / ".docker")
+    if (mine / "config.json").exists():  # a context is the way to the engine
+        context = json.loads((mine / "config.json").read_text()).get("currentContext", "")
+        settings |= {"currentContext": context}
+    if (mine / "contexts").is_dir():
+        (tmp_path / "contexts").symlink_to((mine / "contexts").absolute())
     (tmp_path / "config.json").write_text(json.dumps(settings))
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
     for name in ("http_proxy", "https_proxy", "HTTPS_PROXY"):
