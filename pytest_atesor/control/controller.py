@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
-import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -19,7 +18,7 @@ from pytest_atesor import __version__
 from pytest_atesor.control.alarm import Alarm
 from pytest_atesor.control.heartbeat import Heartbeat
 from pytest_atesor.control.live import LiveReport
-from pytest_atesor.control.output import abandon_output
+from pytest_atesor.control.output import Output
 from pytest_atesor.control.scheduler import FenceScheduling
 from pytest_atesor.control.session import BatchSession
 from pytest_atesor.control.signals import signals_blocked
@@ -62,10 +61,9 @@ class Controller:
             workers=max(1, batch.workers),
             is_stopping=lambda: self.session.stop_order is not None,
         )
+        self._output = Output(config, show_path(batch.bundle.layout.root))
         self._failed_before: dict[str, bool] = {}
         self._reported: set[str] = set()
-        self._has_lost_output = False
-        self._is_finished = False
         self._session: pytest.Session | None = None
         self.watch = WorkerWatch(batch.crew.processes)
         crew = batch.crew
@@ -121,6 +119,7 @@ class Controller:
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         """Open the journal's chapter, and remember what ``--lf`` knew before."""
         self._session = session
+        self._output.watch()
         self._live.stop_commands()
         self.session.begin(
             host=platform.node(),
@@ -214,12 +213,11 @@ class Controller:
         for case in rest:
             self._publish(case, None)
         self._live.stop_region()
+        if loss := self._output.find_loss():
+            self.session.defects.append(f"cannot write to standard output: {loss}")
         code = self.session.finish()
-        self._is_finished = True
         self._batch.history.save()
-        if self._has_lost_output:
-            session.exitstatus = code or pytest.ExitCode.TESTS_FAILED
-        elif exitstatus != pytest.ExitCode.INTERNAL_ERROR:
+        if exitstatus != pytest.ExitCode.INTERNAL_ERROR:
             session.exitstatus = code
 
     # pytest takes a method for a hook only when its name begins with pytest_, whatever the specname.
@@ -239,33 +237,18 @@ class Controller:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True, specname="pytest_sessionfinish")
     def pytest_sessionfinish_around(self, session: pytest.Session) -> Generator[None, object, object]:
-        """Tell GitHub what it is told behind all that pytest and others print."""
+        """Tell GitHub what it is told behind all that pytest and others print, and settle the output."""
         try:
-            result = yield
-            if self._config.pluginmanager.hasplugin("terminalreporter"):
-                self._config.get_terminal_writer().flush()
-        except OSError:
-            if not self._lose_output():
-                raise
-            session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
-            return None
-        else:
-            return result
+            return (yield)
         finally:
             self._live.resume_commands()
+            self._output.settle(session)
 
     @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self) -> None:
-        """Let GitHub listen again also when the session did not start, which then has no finish.
-
-        If standard output was lost so early, the journal gets its end here.
-        """
+        """Do the same when the session did not start, which then has no finish."""
         self._live.resume_commands()
-        if self._has_lost_output and not self._is_finished:
-            self.session.settle_rest("standard output was lost")
-            self.session.finish()
-            if self._session is not None:
-                self._session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        self._output.settle(self._session)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True, specname="pytest_terminal_summary")
     def pytest_terminal_summary_around(self) -> Generator[None, object, object]:
@@ -290,23 +273,9 @@ class Controller:
             self._live.worker_died()
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_internalerror(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-        """Make room on the terminal for the traceback, which goes nowhere if what failed is the output."""
+    def pytest_internalerror(self) -> None:
+        """Make room on the terminal for the traceback."""
         self._live.stop_region()
-        if isinstance(excinfo.value, OSError):
-            self._lose_output()
-
-    def _lose_output(self) -> bool:
-        """Say that standard output is lost, if it is."""
-        if reason := abandon_output(self._config):
-            self._has_lost_output = True
-            root = show_path(self._batch.bundle.layout.root)
-            print(  # noqa: T201 - pytest's reporter has nowhere to write
-                f"atesor: error: cannot write to standard output: {reason}; the results are in {root}",
-                file=sys.stderr,
-                flush=True,
-            )
-        return bool(reason)
 
     def _take_failure(self, case: Case, report: pytest.TestReport, record: AttemptRecord | None) -> None:
         """Put our words into the report of a case that failed; that a hook failed after one is a defect."""

@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_atesor.control.live import LiveReport
+from pytest_atesor.control.output import Output
 from pytest_atesor.core.exit_code import EXIT_OK, decide_exit_code
 from pytest_atesor.work.worker import show_path
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from pytest_atesor.bundle.writer import Bundle
 
 __all__ = ["IdleHooks", "leave_out_workers"]
@@ -24,6 +27,7 @@ class IdleHooks:
 
     def __init__(self, config: pytest.Config, bundle: Bundle | None) -> None:
         self._bundle = bundle
+        self._output = Output(config, "" if bundle is None else show_path(bundle.layout.root))
         self._live = (
             None
             if bundle is None
@@ -40,7 +44,8 @@ class IdleHooks:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
-        """Keep GitHub's runner from obeying the table."""
+        """Watch the output, and keep GitHub's runner from obeying the table."""
+        self._output.watch()
         if self._live is not None:
             self._live.stop_commands()
 
@@ -56,11 +61,23 @@ class IdleHooks:
         if self._live is not None:
             self._live.summary(())
 
+    @pytest.hookimpl(wrapper=True, tryfirst=True, specname="pytest_sessionfinish")
+    def pytest_sessionfinish_around(self, session: pytest.Session) -> Generator[None, object, object]:
+        """Let GitHub listen again behind all that is printed, and settle the output."""
+        try:
+            return (yield)
+        finally:
+            self._end(session)
+
     @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self) -> None:
-        """Let GitHub listen again."""
+        """Do the same when the session did not start, which then has no finish."""
+        self._end(None)
+
+    def _end(self, session: pytest.Session | None) -> None:
         if self._live is not None:
             self._live.resume_commands()
+        self._output.settle(session)
 
     def _decide(self) -> int:
         if self._bundle is None:

@@ -45,7 +45,7 @@ _LETTERS: Final = {
 
 
 class LiveReport:
-    """Writes to pytest's terminal reporter, if there is one; that the terminal went away is no error."""
+    """Writes to pytest's terminal reporter, if there is one; what cannot be written is for ``Output``."""
 
     def __init__(
         self,
@@ -107,10 +107,9 @@ class LiveReport:
         if self._is_announced or distributor is None or self._terminal is None:
             return
         self._is_announced = True
-        with contextlib.suppress(OSError):
-            if self._terminal.isatty:
-                count = count_of("worker", self._workers)
-                distributor.rewrite("" if self._verbosity < 0 else count, newline=True)
+        if self._terminal.isatty:
+            count = count_of("worker", self._workers)
+            distributor.rewrite("" if self._verbosity < 0 else count, newline=True)
         distributor.rewrite = _say_nothing
 
     def worker_ready(self) -> None:
@@ -219,14 +218,13 @@ class LiveReport:
         terminal = self._terminal
         if terminal is None:
             return
-        with contextlib.suppress(OSError):
-            if self._verbosity >= -1:
-                self._show_table(terminal)
-            for warning in warnings:
-                terminal.write_line(f"atesor: {warning}")
-            for defect in defects:
-                terminal.write_line(f"atesor: error: {defect}")
-            self._commands = tell_github(self._ledger, os.environ)
+        if self._verbosity >= -1:
+            self._show_table(terminal)
+        for warning in warnings:
+            terminal.write_line(f"atesor: {warning}")
+        for defect in defects:
+            terminal.write_line(f"atesor: error: {defect}")
+        self._commands = tell_github(self._ledger, os.environ)
         if (
             self._set_aside
             and self._config.getoption("reportchars", _REPORT_CHARACTERS) != _REPORT_CHARACTERS
@@ -288,11 +286,10 @@ class LiveReport:
     def _write_alone(self, lines: Sequence[str]) -> None:
         if not lines:
             return
-        with contextlib.suppress(OSError):
-            self._end_line()
-            for line in lines:
-                self._terminal.write_line(line)
-            self._terminal.flush()
+        self._end_line()
+        for line in lines:
+            self._terminal.write_line(line)
+        self._terminal.flush()
 
     def _open_ids(self) -> set[str]:
         """Return the selected cases that have not ended since; those of an earlier session are no news."""
@@ -311,7 +308,7 @@ class LiveReport:
         capture = self._config.pluginmanager.getplugin("capturemanager")
         if terminal is not None:
             visibly = capture.global_and_fixture_disabled() if capture else contextlib.nullcontext()
-            with visibly, contextlib.suppress(OSError):
+            with visibly:
                 if self._region.is_due:
                     self._end_line()
                 terminal.write_line(line)

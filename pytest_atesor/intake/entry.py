@@ -6,6 +6,7 @@ exit code of the error. What is accepted becomes plugin objects that do the rest
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -16,6 +17,7 @@ import pytest
 
 from pytest_atesor.control.controller import Controller, XdistHooks
 from pytest_atesor.control.idle import IdleHooks, leave_out_workers
+from pytest_atesor.control.output import print_error
 from pytest_atesor.control.signals import ProcessBook, SetupInterrupted, StopSignals
 from pytest_atesor.core.dotenv import describe_mistyped
 from pytest_atesor.core.plan import BatchKind, Target
@@ -83,7 +85,8 @@ def _begin(config: pytest.Config, draft: Draft) -> int | None:
     """Say what there is to say before the machine is prepared; return the exit code when that is all."""
     plan, options = draft.plan, draft.options
     for notice in draft.reopened.notices if draft.reopened is not None else ():
-        _answer(notice)
+        with contextlib.suppress(OSError):  # the session finds out for itself, and goes on
+            _answer(notice)
     if not plan.cases:
         if draft.reopened is None:
             say(_explain_nothing(draft))
@@ -179,4 +182,4 @@ def _answer(line: str) -> None:
 def say(line: str) -> None:
     """Print one line of this program's own."""
     shown = sanitize_line(line, LONGEST_LINE)  # a path in it may have any character
-    print(f"atesor: {shown}", file=sys.stderr, flush=True)  # noqa: T201 - pytest's reporter does not exist yet
+    print_error(f"atesor: {shown}")
