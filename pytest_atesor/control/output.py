@@ -28,8 +28,9 @@ class Output:
         """From now on let no line that cannot be written end the session."""
         if self._config.pluginmanager.hasplugin("terminalreporter"):
             writer: Any = self._config.get_terminal_writer()
-            writer.write_raw = self._forgive(writer.write_raw)
-            writer.flush = self._forgive(writer.flush)
+            for name in ("write", "write_raw", "flush"):
+                if hasattr(writer, name):  # pytest before 8.4 has no write_raw
+                    setattr(writer, name, self._forgive(getattr(writer, name)))
 
     def find_loss(self) -> str:
         """Return why a line could not be written so far, "" when all could."""

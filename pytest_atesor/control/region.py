@@ -40,12 +40,14 @@ _FEWEST_LINES: Final = 3
 def has_region(config: pytest.Config, environ: Mapping[str, str]) -> bool:
     """Say whether the terminal gets a region.
 
-    It must be a real one of some size, at normal verbosity, that nobody writes to but pytest's own reporter.
+    It must be a real one of some size, at normal verbosity, that nobody writes to but pytest's own reporter
+    (which has a public name from pytest 8.4 on; before that, lines are plain).
     """
     reporter = type(config.pluginmanager.getplugin("terminalreporter"))
+    own = getattr(pytest, "TerminalReporter", None)
     is_plain = config.getoption("verbose", 0) != 0 or config.getoption("capture", "fd") == "no"
     is_poor = environ.get("TERM", "dumb") in {"", "dumb"} or bool(environ.get("CI"))
-    if reporter is not pytest.TerminalReporter or is_plain or is_poor or not sys.stdout.isatty():
+    if reporter is not own or is_plain or is_poor or not sys.stdout.isatty():
         return False
     try:
         size = os.get_terminal_size(1)
