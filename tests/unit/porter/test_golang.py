@@ -300,7 +300,7 @@ def test_a_module_is_what_its_file_says_unless_that_leads_out(
         ),
         pytest.param(
             "go: a.org/b@v1.0.0: verifying go.mod: a.org/b@v1.0.0/go.mod: reading "
-            "https://sum.golang.org/lookup/a.org/b@v1.0.0: 404 Not Found\n",
+            "https://sums.example.org/lookup/a.org/b@v1.0.0: 404 Not Found\n",
             ["go-modules-gone", "go-module-gone"],
             id="module-that-no-checksum-is-known-of",
         ),
