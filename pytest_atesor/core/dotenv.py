@@ -1,6 +1,5 @@
 """What a ``.env`` file adds to the environment; it overrides nothing that is set there."""
 
-import difflib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final, final
 
@@ -46,6 +45,8 @@ def describe_mistyped(
     ``others`` are names that are read, too, and not proposed. Further ones that begin like ours may be those
     of an agent, and are left alone.
     """
+    import difflib  # noqa: PLC0415 - every agent that a batch starts reads this module
+
     without_prefix = {name.removeprefix(_OURS): name for name in known}
     for name in names:
         if name in known or name in others or not name.upper().startswith(_OURS):
