@@ -25,7 +25,7 @@ __all__ = ["REPLAY", "Settings", "parse_recipe_path", "read_settings"]
 REPLAY: Final = "atesor replay"
 """The program whose source is the recipe of an earlier port."""
 
-_HELP_WIDTH: Final = 80  # argparse asks the terminal for each flag, by a module that takes 3 ms to import
+_HELP_WIDTH: Final = 78  # argparse asks the terminal for each flag, by a module that takes 3 ms to import
 _ENGINES = ("auto", "docker", "podman", "host")
 _PLATFORMS = tuple(one.value for one in Platform)
 _TARGETS = tuple(one.value for one in Target)
