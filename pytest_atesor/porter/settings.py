@@ -5,7 +5,6 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -25,7 +24,6 @@ __all__ = ["REPLAY", "Settings", "parse_recipe_path", "read_settings"]
 REPLAY: Final = "atesor replay"
 """The program whose source is the recipe of an earlier port."""
 
-_HELP_WIDTH: Final = 78  # argparse asks the terminal for each flag, by a module that takes 3 ms to import
 _ENGINES = ("auto", "docker", "podman", "host")
 _PLATFORMS = tuple(one.value for one in Platform)
 _TARGETS = tuple(one.value for one in Target)
@@ -121,7 +119,6 @@ def _parser(program: str) -> argparse.ArgumentParser:
         description=f"{what}, in a sandbox. Exit code 0: riscv64 output verified; 3: the commands passed, "
         "but nothing was proven; 1: failure; 2: a bad flag.",
         epilog="The variables may also stand in .env in the working directory.",
-        formatter_class=partial(argparse.HelpFormatter, width=_HELP_WIDTH),
         allow_abbrev=False,
     )
     (_add_recipe if is_replay else _add_source)(parser)
