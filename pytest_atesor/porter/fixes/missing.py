@@ -491,6 +491,17 @@ RULES: tuple[Rule, ...] = (
         expected="Submodules not initialized, please run git submodule update --init",
     ),
     Rule(
+        name="skalibs-sysdeps",
+        pattern=r"error: (?P<name>/usr/lib/skalibs/sysdeps) is not a valid sysdeps directory",
+        # Debian has them in the directory of the architecture, which no configure of skarnet.org asks for.
+        fix=Change(
+            change=Tweak(configure_args=("--with-sysdeps=/usr/lib/riscv64-linux-gnu/skalibs/sysdeps",))
+        ),
+        sample="Checking target system type...\n  ... riscv64-linux-gnu\n./configure: error: /usr/lib/skalibs/sysdeps is not a valid sysdeps directory\n",
+        expected="/usr/lib/skalibs/sysdeps",
+        builders=("configure",),
+    ),
+    Rule(
         name="missing-for-configure-below",
         pattern=r"configure: error:[ \t]*\n(?P<name>(?:[ \t]+\*{3}[^\n]{3,200}\n){1,4})",
         fix=Install(kind=NeedKind.WORDS),
