@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pytest_atesor.porter.directories import holds_others_code, holds_tests, read_submodules
 from pytest_atesor.porter.tree import Tree
 
-__all__ = ["count_source_bytes", "has_compiled_sources", "is_minor"]
+__all__ = ["count_source_bytes", "has_compiled_sources", "has_sources", "is_minor"]
 
 _LANGUAGES = {
     "c": "c cc cpp cxx c++",
@@ -83,6 +83,14 @@ def count_source_bytes(tree: Tree) -> Mapping[str, int]:
             sizes["c"] -= size
             sizes["go"] += size
     return sizes
+
+
+def has_sources(tree: Tree) -> bool:
+    """Say whether any file is named like source code, whoever's it is."""
+    return any(
+        suffix in _ALSO_NATIVE or suffix in _BY_SUFFIX
+        for suffix in (name.rpartition(".")[2].lower() for name in tree.files)
+    )
 
 
 def has_compiled_sources(tree: Tree) -> bool:

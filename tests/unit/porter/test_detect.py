@@ -381,7 +381,7 @@ def test_many_directories_that_are_left_out_cost_next_to_nothing(make_tree: Make
     )
     started = time.process_time()
     assert detect(many) == ()
-    assert "no known build system" in explain_unknown(many)
+    assert "no source code among the 40001 files" in explain_unknown(many)
     assert time.process_time() - started < 10
 
 
@@ -626,9 +626,10 @@ def test_a_makefile_in_a_go_project_does_not_win(make_tree: MakeTree) -> None:
         ({"SConstruct": ""}, "SCons"),
         ({"package.json": "{}", "index.js": ""}, "npm"),
         ({"x.pro": "TEMPLATE = app\nSOURCES += x.cpp\n"}, "qmake"),
-        ({"README": ""}, "no known build system"),
+        ({"build.sh": "exit 0"}, "no known build system among the 1 file of"),
+        ({"README": "see c_master", "LICENSE": "x"}, "no source code among the 2 files of"),
     ],
-    ids=["empty", "scons", "npm", "qmake", "nothing"],
+    ids=["empty", "scons", "npm", "qmake", "unknown", "no-sources"],
 )
 def test_what_cannot_be_built_is_explained(make_tree: MakeTree, files: Mapping[str, str], said: str) -> None:
     tree = make_tree(files)
