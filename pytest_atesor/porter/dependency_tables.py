@@ -33,7 +33,7 @@ CMAKE_MODULES: Mapping[str, tuple[str, ...]] = {
     "GLUT": ("usr/include/GL/glut.h",),
     "GnuTLS": (f"{_PC}gnutls.pc",),
     "GSL": (f"{_PC}gsl.pc",),
-    "GTest": ("usr/include/gtest/gtest.h",),
+    "GTest": ("usr/include/gmock/gmock.h", "usr/include/gtest/gtest.h"),  # its targets are both
     "HDF5": ("usr/include/hdf5/serial/hdf5.h",),
     "ICU": (f"{_PC}icu-uc.pc",),
     "ImageMagick": (f"{_PC}MagickWand.pc",),

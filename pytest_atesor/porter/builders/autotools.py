@@ -42,7 +42,8 @@ class AutotoolsProject(Project):
         steps: list[Step] = []
         regenerate = "autoreconf" in options.tweak.prepare
         if not self.is_generated or regenerate:
-            steps.append(Step(name="generate", script=_generate(self.script, has_gnulib=self.has_gnulib)))
+            generate = _generate(self.script, has_gnulib=self.has_gnulib)
+            steps.append(Step(name="generate", script=generate, is_attempt=False))
         refresh = ""
         if self.is_stale or "config-sub" in options.tweak.prepare:
             refresh = (
@@ -59,6 +60,7 @@ class AutotoolsProject(Project):
                     f"{refresh}chmod +x configure\n"
                     f"./configure --prefix=/usr --disable-dependency-tracking{arguments}"
                 ),
+                is_attempt=False,
             ),
             Step(name="build", script=f"make -j{options.jobs}{make}"),
             staged_install(f"make{make} install DESTDIR=STAGE"),

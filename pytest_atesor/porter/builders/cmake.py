@@ -29,7 +29,7 @@ OFFLINE = "cmake-offline"
 
 _EXTRA_PLACES = ("cmake", "build/cmake", "cmake_unofficial", "build/CMake", "contrib/cmake", "projects/cmake")
 _OPTION = re.compile(
-    r"""^[ \t]*(?:cmake_dependent_)?option[ \t]*\(\s*"?([A-Za-z0-9_]+)"?""", re.IGNORECASE | re.MULTILINE
+    r"""^[ \t]*(?:\w+_)?option(?:_\w+)?[ \t]*\(\s*"?([A-Za-z0-9_]+)"?""", re.IGNORECASE | re.MULTILINE
 )
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _TESTS = frozenset({"unittest", "unittests", "test", "tests", "testing", "gtest", "googletest"})
@@ -90,6 +90,7 @@ class CMakeProject(Project):
                     f"cmake -S . -B {BUILD_DIRECTORY} -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX=/usr "
                     f"-DBUILD_TESTING=OFF -DFETCHCONTENT_QUIET=OFF{arguments}"
                 ),
+                is_attempt=False,
             ),
             Step(name="build", script=f"cmake --build {BUILD_DIRECTORY} -j {options.jobs}"),
             staged_install(f"env DESTDIR=STAGE cmake --install {BUILD_DIRECTORY}"),

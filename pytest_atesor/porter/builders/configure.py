@@ -41,7 +41,11 @@ class ConfigureProject(Project):
         arguments = words(options.tweak.configure_args)
         program, settings = make_program(options), words(options.tweak.make_args)
         return (
-            Step(name="configure", script=f"{start} --prefix=/usr{arguments} || {start}{arguments}"),
+            Step(
+                name="configure",
+                script=f"{start} --prefix=/usr{arguments} || {start}{arguments}",
+                is_attempt=False,
+            ),
             Step(name="build", script=f"{program} -j{options.jobs}{settings}"),
             staged_install(f"{program}{settings} install DESTDIR=STAGE"),
         )

@@ -64,6 +64,7 @@ class MesonProject(Project):
                     f"meson setup {BUILD_DIRECTORY} --prefix=/usr --buildtype=release "
                     f"--wrap-mode=nodownload{arguments}"
                 ),
+                is_attempt=False,
             ),
             Step(name="build", script=f"ninja -C {BUILD_DIRECTORY} -j {options.jobs}"),
             staged_install(f"env DESTDIR=STAGE meson install -C {BUILD_DIRECTORY} --no-rebuild"),

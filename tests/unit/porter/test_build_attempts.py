@@ -292,6 +292,20 @@ def test_what_fails_before_anything_is_built_costs_no_attempt(
     assert len(sandbox.scripts("go build")) == 1
 
 
+_LACKS_FOO = b"CMake Error at CMakeLists.txt:3 (message):\n  gperf not found\n"
+_LACKS_GNUTLS = b"-- Checking\nCMake Error at CMakeLists.txt:4 (message):\n  No package 'gnutls' found\n"
+
+
+def test_a_configure_that_lacks_one_package_after_the_other_costs_no_attempt(
+    run: Callable[..., tuple[Built, FakeSandbox]],
+) -> None:
+    answers = [(r"^PATH=.*\ncmake -S", [(1, _LACKS_FOO), (1, _LACKS_GNUTLS), (0, b"")])]
+    built, sandbox = run(answers, [_CMAKE], most=1)
+    assert (built.outcome.verdict, built.attempts) == (Verdict.VERIFIED, 1)
+    installed = "\n".join(one.argv[-1] for one in sandbox.ran if one.user == "root")
+    assert all(name in installed for name in ("gperf", "libgnutls28-dev"))
+
+
 def test_modules_that_are_gone_are_looked_for_in_packages_and_named(
     run: Callable[..., tuple[Built, FakeSandbox]],
 ) -> None:

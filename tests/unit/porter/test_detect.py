@@ -776,7 +776,8 @@ def test_options_of_cmake_for_tests_and_documentation_are_turned_off(make_tree: 
     text = (
         'project(x)\noption(X_BUILD_TESTS "" ON)\noption(BUILD_DOCS "d" ON)\noption(X_SHARED "" ON)\n'
         'option(NO_TESTS "" OFF)\noption(CONTEST_MODE "" ON)\noption(X_BuildTests "" ON)\n'
-        'option(BOX2D_BUILD_TESTBED "" ON)\n'
+        'option(BOX2D_BUILD_TESTBED "" ON)\noption_env(WITH_TESTS "" ON)\nx_option(X_BUILD_BENCHMARKS "" ON)\n'
+        "target_compile_options(x_tests PRIVATE -Wall)\n"
     )
     (candidate,) = detect(make_tree({"CMakeLists.txt": text}))
     script = candidate.project.plan(BuildOptions(jobs=1))[0].script
@@ -784,7 +785,9 @@ def test_options_of_cmake_for_tests_and_documentation_are_turned_off(make_tree: 
     assert "-DBUILD_DOCS=OFF" in script
     assert "-DX_BuildTests=OFF" in script
     assert "-DBOX2D_BUILD_TESTBED=OFF" in script
-    assert not [one for one in ("X_SHARED", "NO_TESTS", "CONTEST_MODE") if one in script]
+    assert "-DWITH_TESTS=OFF" in script
+    assert "-DX_BUILD_BENCHMARKS=OFF" in script
+    assert not [one for one in ("X_SHARED", "NO_TESTS", "CONTEST_MODE", "x_tests") if one in script]
 
 
 def _turned(tree: Tree) -> tuple[set[str], set[str]]:

@@ -32,6 +32,8 @@ _LINES = f"""\
 usr/lib/riscv64-linux-gnu/libboost_filesystem.so\tlibdevel/libboost-filesystem1.83-dev
 usr/include/boost/version.hpp\tlibdevel/libboost1.83-dev
 usr/include/openssl/ssl.h\tlibdevel/libssl-dev
+usr/include/gmock/gmock.h\tlibdevel/libgmock-dev
+usr/include/gtest/gtest.h\tlibdevel/libgtest-dev
 usr/include/eigen3/Eigen/Dense\tlibdevel/libeigen3-dev
 usr/include/google/protobuf/timestamp.proto\tlibdevel/libprotobuf-dev
 usr/lib/riscv64-linux-gnu/libsodium.so\tlibdevel/libsodium-dev
@@ -341,6 +343,7 @@ def test_what_a_log_calls_missing_is_caught_whole(
         (NeedKind.CMAKE, "Boost::filesystem", "libboost-filesystem1.83-dev"),
         (NeedKind.CMAKE, "Boost::headers", "libboost1.83-dev"),
         (NeedKind.CMAKE, "OpenSSL::SSL", "libssl-dev"),
+        (NeedKind.CMAKE, "GTest", "libgmock-dev"),
         (NeedKind.CMAKE, "boost_program_options", "libboost-program-options1.83-dev"),
         (NeedKind.WORDS, "sodium, libsodium", "libsodium-dev"),
         (NeedKind.WORDS, "XXD", "xxd"),
