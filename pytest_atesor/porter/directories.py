@@ -42,7 +42,7 @@ _USUAL = (
 _OF_ONE_TOOL = frozenset({"cmake", "cmake_unofficial", "contrib", "rust", "cli", "crates", "cmd", "go"})
 _NESTED = re.compile(
     r"(builds?|projects?|platforms?|ports?|make(files)?|src|sources?)"
-    r"/(cmake|meson|autotools|unix|linux|gnu|gcc|posix)(/(library|cli))?",
+    r"/(cmake|g?make2?|meson|autotools|unix|linux|gnu|gcc|posix)(/(library|cli))?",
     re.IGNORECASE,
 )
 _VERSION = re.compile(r".+-v?\d+(\.\d+)+([-_.].*)?")  # zlib-1.3.1

@@ -18,6 +18,7 @@ from pytest_atesor.porter.fixes.interface import Install, Stop
 from pytest_atesor.porter.installer import Installer
 from pytest_atesor.porter.needs import Need, NeedKind
 from pytest_atesor.porter.reason import find_reason
+from pytest_atesor.porter.sources.interface import Submodule
 from pytest_atesor.porter.verdict import Outcome, failed
 
 __all__ = ["Failure", "Package", "Progress", "Repair"]
@@ -33,7 +34,7 @@ class Package:
     """What is built: its directory name, whether file times mean nothing (git), Debian's name for it.
 
     ``tree_files`` are the paths of its files, ``spoken`` the words of its build files, ``absent`` the
-    submodules that could not be fetched, each with the reason.
+    submodules that could not be fetched.
     """
 
     name: str
@@ -41,7 +42,7 @@ class Package:
     debian_source: str
     tree_files: Collection[str] = ()
     spoken: frozenset[str] = frozenset()
-    absent: tuple[tuple[str, str], ...] = ()
+    absent: tuple[Submodule, ...] = ()
 
     def has(self, path: str) -> bool:
         """Say whether a file of it has this path, from its root or from a directory below."""
@@ -175,7 +176,7 @@ class Repair:
         name = " ".join(match.names[0].split())[:_LONGEST_NAME] if match.names else "something"
         reason = ((self._is_online and fix.reason_online) or fix.reason).replace("{name}", name)
         absent = fix.cause is Cause.SOURCE and self._blame_absent(failure, reason, f"'{name}'")
-        return absent or failed(fix.cause, reason)
+        return absent or self._blame_download(name, reason) or failed(fix.cause, reason)
 
     def _supply(self, needs: Iterable[Need], progress: Progress, unresolved: list[Need]) -> bool:
         """Install what ``needs`` asks for, once per need; say whether anything new is there."""
@@ -247,11 +248,25 @@ class Repair:
 
     def _blame_absent(self, failure: Failure, reason: str, *said: str) -> Outcome | None:
         """Return the failure of a submodule that could not be fetched and that the error names, if any."""
-        causes = dict(self._package.absent)
-        path = find_named_absence(causes, (reason, *said), failure.log, is_there=self._package.has)
-        if path is None:
-            return None
-        return failed(Cause.SOURCE, f"the submodule {path} could not be fetched ({causes[path]}): {reason}")
+        absent = {one.path: one for one in self._package.absent}
+        path = find_named_absence(absent, (reason, *said), failure.log, is_there=self._package.has)
+        return None if path is None else _blame(absent[path], reason)
+
+    def _blame_download(self, address: str, reason: str) -> Outcome | None:
+        """Return the failure of a submodule that the build then tried to fetch by itself, if it is one."""
+        wanted = _strip_address(address)
+        absent = (one for one in self._package.absent if _strip_address(one.url) == wanted)
+        return next((_blame(one, reason) for one in absent), None)
+
+
+def _blame(absent: Submodule, reason: str) -> Outcome:
+    return failed(
+        Cause.SOURCE, f"the submodule {absent.path} could not be fetched ({absent.reason}): {reason}"
+    )
+
+
+def _strip_address(url: str) -> str:
+    return url.rstrip("/").removesuffix(".git")
 
 
 def _is_heeded(change: Tweak, candidate: Candidate) -> bool:

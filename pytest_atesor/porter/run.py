@@ -129,7 +129,7 @@ def _build(settings: Settings, place: Place, shell: Shell, run: Run, phases: Pha
         debian_source=_debian_source(work.fetched, settings.url),
         tree_files=work.tree.files,
         spoken=build_file_words(work.tree),
-        absent=tuple((one.path, one.reason) for one in work.fetched.submodules if not one.fetched),
+        absent=tuple(one for one in work.fetched.submodules if not one.fetched),
     )
     repair = Repair(installer, package, say=phases.say, is_online=shell.keeps_network)
     attempts = Attempts(shell, repair, phases, package=package, scan=scan)

@@ -389,6 +389,8 @@ RULES: tuple[Rule, ...] = (
             r"|^make(?:\[\d+\])?: (?P<make>[A-Za-z][\w.+-]*): No such file or directory"
             r"|env: ['‘](?P<env>[\w.+-]+)['’]: No such file"
             r"|WARNING: '(?P<missing>[\w.+-]+)' is missing on your system"
+            r"|(?:^|[ :'\"`‘])(?P<path>[A-Za-z][\w.+-]*)['\"`’]? (?:is |was )?not (?:installed|found|available)(?:,? or (?:is )?not)?"
+            r" (?:in|on) (?:the |your )?(?:\$PATH\b|PATH\b)"
         ),
         fix=Install(kind=NeedKind.COMMAND),
         sample="/bin/sh: 1: gperf: not found\nmake: *** [Makefile:77: keywords.c] Error 127\n",

@@ -20,6 +20,7 @@ from pytest_atesor.porter.phases import Phases
 from pytest_atesor.porter.repair import Package, Repair
 from pytest_atesor.porter.scan import Artifact, Scan
 from pytest_atesor.porter.shell import Capture, Shell
+from pytest_atesor.porter.sources.interface import Submodule
 from pytest_atesor.porter.spoken import build_file_words
 from pytest_atesor.porter.tree import Tree
 from pytest_atesor.porter.workplace import fresh_tree_script, wrapper_script
@@ -76,7 +77,7 @@ def run(tmp_path: Path) -> Callable[..., tuple[Built, FakeSandbox]]:
         scans: Sequence[Scan] = (_PROOF,),
         most: int = 5,
         own: frozenset[str] = frozenset(),
-        absent: tuple[tuple[str, str], ...] = (),
+        absent: tuple[Submodule, ...] = (),
         online: bool = False,
         tweak: Tweak | None = None,
     ) -> tuple[Built, FakeSandbox]:
@@ -426,12 +427,28 @@ def test_a_build_that_asks_for_its_submodules_blames_the_source_and_installs_not
     assert not [one for one in sandbox.ran if one.user == "root"]
 
 
+def _lacks(path: str, url: str = "https://example.org/o/r.git") -> Submodule:
+    return Submodule(path=path, url=url, commit="0" * 40, fetched=False, reason="no answer")
+
+
+def test_a_build_that_fetches_an_absent_submodule_itself_blames_the_source(
+    run: Callable[..., tuple[Built, FakeSandbox]],
+) -> None:
+    log = b"fatal: unable to access 'https://example.org/ruby/prism/': Could not resolve host: example.org\n"
+    prism = _lacks("lib/prism", "https://example.org/ruby/prism.git")
+    built, _ = run([(_BUILD, [(2, log)])], absent=(_lacks("lib/other"), prism))
+    assert built.outcome.cause is Cause.SOURCE
+    assert built.outcome.reason.startswith("the submodule lib/prism could not be fetched (no answer): ")
+    other, _ = run([(_BUILD, [(2, log)])], absent=(_lacks("lib/other"),))
+    assert other.outcome.cause is Cause.DEPENDENCY
+
+
 def test_a_build_that_misses_an_absent_submodule_blames_the_source(
     run: Callable[..., tuple[Built, FakeSandbox]],
 ) -> None:
     built, _ = run(
         [(_BUILD, [(2, b"error: third-party/urlparse/u.c: gone\n")])],
-        absent=(("third-party/urlparse", "no answer"),),
+        absent=(_lacks("third-party/urlparse"),),
     )
     assert built.outcome.cause is Cause.SOURCE
     assert "third-party/urlparse could not be fetched (no answer)" in built.outcome.reason
@@ -445,7 +462,7 @@ def test_a_directory_that_is_a_submodule_that_could_not_be_fetched_is_named_as_t
         b"    /workspace/build/p/lib/inicpp\n\n  does not contain a CMakeLists.txt file.\n"
     )
     missing, _ = run([(r"cmake -S", [(1, said)])], (_CMAKE,))
-    absent, _ = run([(r"cmake -S", [(1, said)])], (_CMAKE,), absent=(("lib/inicpp", "no answer"),))
+    absent, _ = run([(r"cmake -S", [(1, said)])], (_CMAKE,), absent=(_lacks("lib/inicpp"),))
     lacks = (
         "the source tree lacks lib/inicpp, which the build enters (a submodule, or left out of the archive)"
     )

@@ -554,6 +554,8 @@ def test_directories_of_others_are_no_place_for_build_files(make_tree: MakeTree,
         ("unix/Makefile", _BUILDS, "make"),
         ("build/cmake/CMakeLists.txt", "project(x)\n", "cmake"),
         ("projects/cmake/CMakeLists.txt", "project(x)\n", "cmake"),
+        ("projects/make/Makefile", _BUILDS, "make"),
+        ("build/gmake2/Makefile", _BUILDS, "make"),
         ("Project/CMake/CMakeLists.txt", "project(x)\n", "cmake"),
         ("Project/GNU/Library/configure.ac", "AC_INIT", "autotools"),
         ("build/meson/meson.build", "project('x')\n", "meson"),
@@ -568,6 +570,8 @@ def test_directories_of_others_are_no_place_for_build_files(make_tree: MakeTree,
         "unix",
         "build-cmake",
         "projects-cmake",
+        "projects-make",
+        "build-gmake2",
         "project-cmake",
         "project-gnu-library",
         "build-meson",
@@ -776,8 +780,8 @@ def test_options_of_cmake_for_tests_and_documentation_are_turned_off(make_tree: 
     text = (
         'project(x)\noption(X_BUILD_TESTS "" ON)\noption(BUILD_DOCS "d" ON)\noption(X_SHARED "" ON)\n'
         'option(NO_TESTS "" OFF)\noption(CONTEST_MODE "" ON)\noption(X_BuildTests "" ON)\n'
-        'option(BOX2D_BUILD_TESTBED "" ON)\noption_env(WITH_TESTS "" ON)\nx_option(X_BUILD_BENCHMARKS "" ON)\n'
-        "target_compile_options(x_tests PRIVATE -Wall)\n"
+        'option(BOX2D_BUILD_TESTBED "" ON)\noption_env(WITH_TESTS "" ON)\n'
+        'x_option(X_BUILD_BENCHMARKS "" ON)\ntarget_compile_options(x_tests PRIVATE -Wall)\n'
     )
     (candidate,) = detect(make_tree({"CMakeLists.txt": text}))
     script = candidate.project.plan(BuildOptions(jobs=1))[0].script

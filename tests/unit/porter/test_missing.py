@@ -138,6 +138,17 @@ def _caught(builder: str, log: str, rule: str) -> tuple[str, ...]:
             id="file-wrapped",
         ),
         pytest.param(
+            "make",
+            "missing-command",
+            "Error:  rake is not installed or not in PATH.\nmake: *** [Makefile:51: check_rake] Error 1\n",
+            ("rake",),
+            id="not-in-path",
+        ),
+        pytest.param(
+            "make", "missing-command", "'xsltproc' not found in your $PATH\n", ("xsltproc",), id="quoted"
+        ),
+        pytest.param("make", "missing-command", "it is not on the path of the file\n", (), id="no-command"),
+        pytest.param(
             "cmake",
             "missing-cmake-component",
             "CMake Error at FindPackageHandleStandardArgs.cmake:230 (message):\n"
