@@ -1,4 +1,4 @@
-"""Whether a failure names a directory that is not in the tree, of a submodule that was not fetched. Pure."""
+"""Whether a failure names what is not in the tree, because it could not be fetched. Pure."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,9 +27,9 @@ def find_named_absence(
 ) -> str | None:
     """Return the first of ``absent`` that ``said`` names, or a line of ``log`` that says what is not there.
 
-    Names are compared as paths, from the tree's root or from a directory below, where a common name alone
-    names nothing; what ``is_there`` knows is the tree's own. Where a header is missing, a directory that
-    headers were looked for in counts as named.
+    Those are directories of submodules, or files. Names are compared as paths, from the tree's root or from a
+    directory below, where a common name alone names nothing; what ``is_there`` knows is the tree's own. Where
+    a header is missing, a directory that headers were looked for in counts as named.
     """
     lines = [*said, *(one for one in log.splitlines() if _ABSENCE.search(one))]
     paths = {one: None for line in lines for one in _paths_in(line)}

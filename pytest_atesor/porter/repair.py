@@ -34,7 +34,7 @@ class Package:
     """What is built: its directory name, whether file times mean nothing (git), Debian's name for it.
 
     ``tree_files`` are the paths of its files, ``spoken`` the words of its build files, ``absent`` the
-    submodules that could not be fetched.
+    submodules that could not be fetched, ``left_out`` the files whose content the repository lacks.
     """
 
     name: str
@@ -43,6 +43,7 @@ class Package:
     tree_files: Collection[str] = ()
     spoken: frozenset[str] = frozenset()
     absent: tuple[Submodule, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     def has(self, path: str) -> bool:
         """Say whether a file of it has this path, from its root or from a directory below."""
@@ -247,10 +248,13 @@ class Repair:
         return failed(cause, f"{failure.step}: {reason}")
 
     def _blame_absent(self, failure: Failure, reason: str, *said: str) -> Outcome | None:
-        """Return the failure of a submodule that could not be fetched and that the error names, if any."""
+        """Return the failure of what could not be fetched and is named by the error, if anything is."""
         absent = {one.path: one for one in self._package.absent}
-        path = find_named_absence(absent, (reason, *said), failure.log, is_there=self._package.has)
-        return None if path is None else _blame(absent[path], reason)
+        names = (*absent, *self._package.left_out)
+        path = find_named_absence(names, (reason, *said), failure.log, is_there=self._package.has)
+        if path is None or path in absent:
+            return _blame(absent[path], reason) if path else None
+        return failed(Cause.SOURCE, f"the repository lacks the content of {path}: {reason}")
 
     def _blame_download(self, address: str, reason: str) -> Outcome | None:
         """Return the failure of a submodule that the build then tried to fetch by itself, if it is one."""

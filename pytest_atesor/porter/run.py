@@ -130,6 +130,7 @@ def _build(settings: Settings, place: Place, shell: Shell, run: Run, phases: Pha
         tree_files=work.tree.files,
         spoken=build_file_words(work.tree),
         absent=tuple(one for one in work.fetched.submodules if not one.fetched),
+        left_out=work.fetched.left_out,
     )
     repair = Repair(installer, package, say=phases.say, is_online=shell.keeps_network)
     attempts = Attempts(shell, repair, phases, package=package, scan=scan)

@@ -1,6 +1,7 @@
 """The kind ``git``: one commit of a repository, with its submodules, checked out in the sandbox."""
 
 import base64
+import posixpath
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
@@ -80,6 +81,7 @@ class _Tally:
     """What a fetch with all its submodules has found so far."""
 
     submodules: list[Submodule] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     silent: set[str] = field(default_factory=set)
 
@@ -106,6 +108,7 @@ def fetch_git(
         commit=commit,
         ref=ref,
         submodules=tuple(tally.submodules),
+        left_out=tuple(posixpath.relpath(one, directory) for one in tally.left_out),
         notes=tuple(tally.notes),
     )
 
@@ -250,6 +253,7 @@ class _GitFetch:
                 f"empty where they are test data: {shown}"
             )
             self.tally.notes.append(note)
+            self.tally.left_out.extend(f"{directory}/{one}" for one in pack.missing_paths)
             self.job.say(f"warning: {note}")
         return self._finish(place, directory, located)
 

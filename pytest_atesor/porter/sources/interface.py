@@ -80,8 +80,8 @@ class Fetched:
     """A source that lies in the sandbox, owned by the builder, and its identity. URLs are redacted.
 
     ``directory`` is the path inside. ``commit`` belongs to git; ``sha256`` (of the main upstream archive) to
-    tarballs and Debian sources; ``version`` is Debian's. ``notes`` are single lines about what a reader might
-    not expect.
+    tarballs and Debian sources; ``version`` is Debian's. ``left_out`` are the paths, from the directory, of
+    files whose content the repository lacks. ``notes`` are single lines about what a reader might not expect.
     """
 
     url_used: str
@@ -93,6 +93,7 @@ class Fetched:
     sha256: str | None = None
     version: str | None = None
     submodules: tuple[Submodule, ...] = ()
+    left_out: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 

@@ -78,6 +78,7 @@ def run(tmp_path: Path) -> Callable[..., tuple[Built, FakeSandbox]]:
         most: int = 5,
         own: frozenset[str] = frozenset(),
         absent: tuple[Submodule, ...] = (),
+        left_out: tuple[str, ...] = (),
         online: bool = False,
         tweak: Tweak | None = None,
     ) -> tuple[Built, FakeSandbox]:
@@ -89,7 +90,14 @@ def run(tmp_path: Path) -> Callable[..., tuple[Built, FakeSandbox]]:
             shell = Shell(sandbox, deadline=None, output=output, keeps_network=online)
             installer = Installer(shell, index=index, workspace=tmp_path, say=phases.say)
             left = list(scans)
-            package = Package(name="p", same_times=True, debian_source="p", tree_files=own, absent=absent)
+            package = Package(
+                name="p",
+                same_times=True,
+                debian_source="p",
+                tree_files=own,
+                absent=absent,
+                left_out=left_out,
+            )
             attempts = Attempts(
                 shell,
                 Repair(installer, package, say=phases.say, is_online=shell.keeps_network),
@@ -441,6 +449,19 @@ def test_a_build_that_fetches_an_absent_submodule_itself_blames_the_source(
     assert built.outcome.reason.startswith("the submodule lib/prism could not be fetched (no answer): ")
     other, _ = run([(_BUILD, [(2, log)])], absent=(_lacks("lib/other"),))
     assert other.outcome.cause is Cause.DEPENDENCY
+
+
+def test_a_build_that_misses_a_file_without_content_blames_the_source(
+    run: Callable[..., tuple[Built, FakeSandbox]],
+) -> None:
+    log = (
+        b"make: *** No rule to make target '/workspace/build/p/dicts/fo_list', needed by 'fo_dict'.  Stop.\n"
+    )
+    built, _ = run([(_BUILD, [(2, log)])], left_out=("dicts/ru_list", "dicts/fo_list"))
+    assert built.outcome.cause is Cause.SOURCE
+    assert built.outcome.reason.startswith("the repository lacks the content of dicts/fo_list: ")
+    other, _ = run([(_BUILD, [(2, log)])], left_out=("dicts/ru_list",))
+    assert other.outcome.cause is Cause.BUILD
 
 
 def test_a_build_that_misses_an_absent_submodule_blames_the_source(

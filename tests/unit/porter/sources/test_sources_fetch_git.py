@@ -162,6 +162,7 @@ def test_missing_content_is_left_out_and_said(bench: Any, make_upstream: MakeUps
     assert (bench.has("small.c"), bench.has("src/big.c")) == (True, False)
     assert (bench.tree / "tests/data.bin").read_bytes() == b""
     assert "src/big.c, tests/data.bin" in fetched.notes[0]
+    assert fetched.left_out == ("src/big.c", "tests/data.bin")
 
 
 def test_a_corrupt_repository_is_broken(bench: Any, upstream: Any) -> None:
