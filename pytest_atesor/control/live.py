@@ -279,7 +279,7 @@ class LiveReport:
         return lines
 
     def _end_line(self) -> None:
-        """Go to a line of our own: xdist leaves the cursor behind its count of workers."""
+        """Go to a line of our own: xdist leaves the cursor behind its count, old pytest behind [100%]."""
         if self._config.get_terminal_writer().width_of_current_line:
             self._terminal.write_line("")
 
@@ -309,8 +309,7 @@ class LiveReport:
         if terminal is not None:
             visibly = capture.global_and_fixture_disabled() if capture else contextlib.nullcontext()
             with visibly:
-                if self._region.is_due:
-                    self._end_line()
+                self._end_line()
                 terminal.write_line(line)
 
 

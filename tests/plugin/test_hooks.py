@@ -282,6 +282,7 @@ def test_a_plugin_that_runs_items_again_finds_each_as_new(lab: Lab, workers: str
         "good": ("PASS", 2),
         "bad": ("FAIL", 2),
     }
+    assert [line for line in run.lines if " start " in line and not line.startswith("w")] == []
     counts = [line.split()[0] for line in run.lines if line.startswith("[")]
     assert (len(counts), set(counts), counts[-1]) == (4, {"[1/2]", "[2/2]"}, "[2/2]")
     for case in list_junit_cases(lab):
