@@ -5,8 +5,8 @@
 The agent is a program that does nothing. The CPU of the whole tree (controller, workers, agents) is taken
 from the kernel; what a case costs is the difference between two batches of different size, so that pytest's
 own start is not in it, minus what starting that program costs alone. Stock pytest-xdist runs the same program
-from ordinary tests beside it. Each figure is the median of ``--rounds``. ``--large`` adds a batch of 10,000
-cases, once.
+from ordinary tests beside it. Times are medians of ``--rounds``, memory is the most.
+``--large`` adds a batch of 10,000 cases, once.
 
 The files stand in ``TMPDIR`` until the end. On ext4 the kernel passes over inodes deleted in the last few
 minutes one by one (``recently_deleted``, fs/ext4/ialloc.c), and whoever makes files there pays for it: soon
@@ -65,12 +65,14 @@ def main() -> int:
     """Measure, print, judge."""
     parser = argparse.ArgumentParser(description="CPU and memory of the harness")
     parser.add_argument("--cases", default="100,1000", help="sizes of the batches, smallest first")
-    parser.add_argument("--rounds", type=int, default=3, help="how often each batch but the largest runs")
+    parser.add_argument("--rounds", type=int, default=3, help="how often each batch of --cases runs")
     parser.add_argument("--large", action="store_true", help="10,000 cases too")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     sizes = [int(text) for text in options.cases.split(",")]
+    if options.rounds < 1 or sizes != sorted({*sizes}) or sizes[0] < 1:
+        parser.error("--rounds is at least 1, and the sizes of --cases are positive and increase")
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         run_batch(root / "warm-up", 1, options.workers)  # compiles the modules
@@ -118,7 +120,7 @@ def measure_rounds(
 
 
 def find_median(costs: Sequence[Cost]) -> Cost:
-    """Return the median of each figure of runs of one size."""
+    """Return the medians of the times of runs of one size, and the most memory."""
     return Cost(
         cases=costs[0].cases,
         cpu_s=statistics.median(cost.cpu_s for cost in costs),

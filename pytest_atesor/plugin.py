@@ -79,7 +79,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
             refuse_strays(config)
             return None
     except AtesorError as error:
-        from pytest_atesor.intake.entry import say  # noqa: PLC0415 - only for a batch
+        from pytest_atesor.intake.voice import say  # noqa: PLC0415 - only for a batch
 
         say(f"error: {error}")
         return error.exit_code

@@ -17,13 +17,13 @@ import pytest
 
 from pytest_atesor.control.controller import Controller, XdistHooks
 from pytest_atesor.control.idle import IdleHooks, leave_out_workers
-from pytest_atesor.control.output import print_error
 from pytest_atesor.control.signals import ProcessBook, SetupInterrupted, StopSignals
 from pytest_atesor.core.dotenv import describe_mistyped
 from pytest_atesor.core.plan import BatchKind, Target
 from pytest_atesor.core.text import LONGEST_LINE, count_of, sanitize_line
 from pytest_atesor.errors import AtesorError, explaining_paths
 from pytest_atesor.intake.prepare import make_batch, make_draft, write_plan
+from pytest_atesor.intake.voice import say
 from pytest_atesor.options import INTERNAL_VARIABLES, VARIABLES
 from pytest_atesor.runners.stop import StopFlag
 from pytest_atesor.spelling import spell_as_typed
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pytest_atesor.core.plan import Case
     from pytest_atesor.intake.prepare import Draft
 
-__all__ = ["say", "start_batch"]
+__all__ = ["start_batch"]
 
 
 def start_batch(config: pytest.Config) -> int | None:
@@ -177,9 +177,3 @@ def _answer(line: str) -> None:
         encoding
     )
     print(shown, flush=True)  # noqa: T201 - pytest's reporter does not exist yet
-
-
-def say(line: str) -> None:
-    """Print one line of this program's own."""
-    shown = sanitize_line(line, LONGEST_LINE)  # a path in it may have any character
-    print_error(f"atesor: {shown}")

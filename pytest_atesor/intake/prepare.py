@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import platform as host_platform
 import shutil
-import sys
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -46,6 +45,7 @@ from pytest_atesor.intake.reopening import (
     settled_options,
 )
 from pytest_atesor.intake.request import find_list_file, find_request
+from pytest_atesor.intake.voice import say
 from pytest_atesor.options import ENGINES, LIST, find_given, find_reopen, read_options, refuse_strays
 from pytest_atesor.sandbox.kernel import check_kernel
 from pytest_atesor.sandbox.slots import state_directory
@@ -145,7 +145,7 @@ def _draft_again(wish: ReopenOptions, config: pytest.Config, environ: Mapping[st
         return replace(draft, plan=replace(plan, cases=list_cases(wish)))
     _check_machine(config, draft, environ)
     clock = system_clock()
-    wait = partial(_show_progress, "waiting for the workers of a killed run to end")
+    wait = partial(say, "waiting for the workers of a killed run to end")
     reopened = reopen(wish, _make_holder(clock), clock, config.rootpath, wait)
     return replace(draft, plan=replace(plan, cases=reopened.cases), reopened=reopened)
 
@@ -195,11 +195,11 @@ def _make_batch(
     settings["expected_s"] = cast("Json", history.expect())
     settings["retry_environment"] = draft.options.retry_environment
     for warning in history.warnings:
-        _show_progress(warning)
+        say(warning)
     berths = lease_slots(state, draft.plan.platform, sites)
     for site in sites:
         for name in reap_strays(site.engine):
-            _show_progress(f"removed {name}, the sandbox of a batch that was killed")
+            say(f"removed {name}, the sandbox of a batch that was killed")
     try:
         bundle = (
             _create_bundle(draft, replace(draft.plan, settings=settings))
@@ -244,7 +244,7 @@ def _prepare_sites(
         workers=draft.workers,
         environ=environ,
         state=state,
-        say=_show_progress,
+        say=say,
     )
     return state, sites
 
@@ -353,14 +353,14 @@ def _prepare_site(
     accelerated = draft.options.is_accelerated
     info = run_preflight(engine, plan.platform, plan.target, state=state, accelerated=accelerated)
     if info.unenforced:
-        _show_progress(f"warning: {engine.name} cannot enforce here: {', '.join(info.unenforced)}")
+        say(f"warning: {engine.name} cannot enforce here: {', '.join(info.unenforced)}")
     former = find_image(draft.reopened.bundle.ledger) if draft.reopened is not None else None
     image = stack.enter_context(
         pinning_image(
             engine,
             plan.platform,
             state=state,
-            progress=_show_progress,
+            progress=say,
             accelerated=accelerated,
             environ=environ,
             former=former,
@@ -372,7 +372,3 @@ def _prepare_site(
     settings.update(image=image.name, image_id=image.id)
     settings.update(pids=limits.pids, cpu_weight=limits.cpu_weight)
     return Site(engine=engine, slots=slots, image=image.id, memory_bytes=memory)
-
-
-def _show_progress(line: str) -> None:
-    print(f"atesor: {line}", file=sys.stderr, flush=True)  # noqa: T201 - pytest's reporter does not exist yet

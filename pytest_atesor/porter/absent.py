@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-__all__ = ["find_named_absence"]
+__all__ = ["find_named_absence", "find_named_file"]
 
 _FROM_ROOT = r"(?:/workspace/build/[^/\s]+/|(?:\.{1,2}/)+)?"
 _PATH = re.compile(
@@ -27,12 +27,11 @@ def find_named_absence(
 ) -> str | None:
     """Return the first of ``absent`` that ``said`` names, or a line of ``log`` that says what is not there.
 
-    Those are directories of submodules, or files. Names are compared as paths, from the tree's root or from a
-    directory below, where a common name alone names nothing; what ``is_there`` knows is the tree's own. Where
-    a header is missing, a directory that headers were looked for in counts as named.
+    Those are directories. Names are compared as paths, from the tree's root or from a directory below, where
+    a common name alone names nothing; what ``is_there`` knows is the tree's own. Where a header is missing, a
+    directory that headers were looked for in counts as named.
     """
-    lines = [*said, *(one for one in log.splitlines() if _ABSENCE.search(one))]
-    paths = {one: None for line in lines for one in _paths_in(line)}
+    paths = _paths_of(said, log)
     is_header = any(map(_MISSING_HEADER.search, said))
     for directory in absent:
         if any(_is_below(one, directory) and not is_there(one) for one in paths):
@@ -40,6 +39,26 @@ def find_named_absence(
         if is_header and re.search(rf"-I ?{_FROM_ROOT}{re.escape(directory)}(?=[/\s'\"])", log):
             return directory
     return None
+
+
+def find_named_file(
+    left_out: Iterable[str], said: Sequence[str], log: str, *, is_there: Callable[[str], bool]
+) -> str | None:
+    """Return the first of the files ``left_out`` that is named as above, but for its directory too.
+
+    A last name alone may be that of another file.
+    """
+    paths = [f"/{one}" for one in _paths_of(said, log) if not is_there(one)]
+    for name in left_out:
+        end = "/".join(name.split("/")[-2:])
+        if any(one == f"/{name}" or ("/" in end and one.endswith(f"/{end}")) for one in paths):
+            return name
+    return None
+
+
+def _paths_of(said: Sequence[str], log: str) -> dict[str, None]:
+    lines = [*said, *(one for one in log.splitlines() if _ABSENCE.search(one))]
+    return {one: None for line in lines for one in _paths_in(line)}
 
 
 def _paths_in(line: str) -> Iterator[str]:

@@ -16,7 +16,13 @@ from pytest_atesor.porter.builders import BUILDERS
 from pytest_atesor.porter.builders.golang import has_programs
 from pytest_atesor.porter.builders.interface import Builder, Candidate
 from pytest_atesor.porter.builders.shared import depth_penalty
-from pytest_atesor.porter.directories import holds_helpers, is_usual, list_places, list_unlikely
+from pytest_atesor.porter.directories import (
+    holds_helpers,
+    is_usual,
+    list_places,
+    list_unlikely,
+    read_submodules,
+)
 from pytest_atesor.porter.foreign import find_foreign
 from pytest_atesor.porter.languages import count_source_bytes, has_compiled_sources, has_sources, is_minor
 from pytest_atesor.porter.tree import Tree
@@ -94,10 +100,10 @@ def explain_unknown(tree: Tree) -> str:
     seen = find_foreign(tree).names
     if seen:
         return f"no supported build system: found {', '.join(seen)}{passed or ' only'}"
-    files_there = f"among the {count_of('file', len(tree.files))} of the source tree{passed}"
-    if not has_sources(tree):
-        return f"no source code {files_there}; if another branch or tag has it, name that as ref"
-    return f"no known build system {files_there}"
+    place = f"among the {count_of('file', len(tree.files))} of the source tree{passed}"
+    if has_sources(tree) or read_submodules(tree):
+        return f"no known build system {place}"
+    return f"nothing named like source code {place}; if another branch or tag has it, name that as ref"
 
 
 def _find(tree: Tree, builders: Iterable[Builder]) -> list[_Found]:

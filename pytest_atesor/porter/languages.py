@@ -49,6 +49,10 @@ _NATIVE = {
     *("c", "go", "rust", "haskell", "ocaml", "swift", "objective-c", "d", "nim", "zig", "crystal", "pascal"),
     *("ada", "fortran"),
 }
+_ALSO_SOURCE = {
+    *("h", "hh", "hpp", "hxx", "h++", "inl", "ipp", "inc", "cppm", "ixx", "l", "ll", "y", "yy", "f08", "v"),
+    *("sv", "vhd", "tcl", "awk", "m4", "in", "am"),
+}
 _ALSO_NATIVE = {"s", "asm", "pyx", "xs", "cu", "vala"}
 _MOST_GO_FILES = 500
 _MINOR = 4
@@ -88,7 +92,7 @@ def count_source_bytes(tree: Tree) -> Mapping[str, int]:
 def has_sources(tree: Tree) -> bool:
     """Say whether any file is named like source code, whoever's it is."""
     return any(
-        suffix in _ALSO_NATIVE or suffix in _BY_SUFFIX
+        suffix in _ALSO_NATIVE or suffix in _ALSO_SOURCE or suffix in _BY_SUFFIX
         for suffix in (name.rpartition(".")[2].lower() for name in tree.files)
     )
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from pytest_atesor.core.outcome import Cause
-from pytest_atesor.porter.absent import find_named_absence
+from pytest_atesor.porter.absent import find_named_absence, find_named_file
 from pytest_atesor.porter.builders import builder_named
 from pytest_atesor.porter.builders.interface import BuildOptions, Candidate, Tweak
 from pytest_atesor.porter.diagnose import Match, diagnose, render
@@ -250,11 +250,14 @@ class Repair:
     def _blame_absent(self, failure: Failure, reason: str, *said: str) -> Outcome | None:
         """Return the failure of what could not be fetched and is named by the error, if anything is."""
         absent = {one.path: one for one in self._package.absent}
-        names = (*absent, *self._package.left_out)
-        path = find_named_absence(names, (reason, *said), failure.log, is_there=self._package.has)
-        if path is None or path in absent:
-            return _blame(absent[path], reason) if path else None
-        return failed(Cause.SOURCE, f"the repository lacks the content of {path}: {reason}")
+        named = (reason, *said)
+        path = find_named_absence(absent, named, failure.log, is_there=self._package.has)
+        if path is not None:
+            return _blame(absent[path], reason)
+        file = find_named_file(self._package.left_out, named, failure.log, is_there=self._package.has)
+        if file is None:
+            return None
+        return failed(Cause.SOURCE, f"the repository lacks the content of {file}: {reason}")
 
     def _blame_download(self, address: str, reason: str) -> Outcome | None:
         """Return the failure of a submodule that the build then tried to fetch by itself, if it is one."""

@@ -114,3 +114,25 @@ def test_a_batch_with_nothing_to_run_says_that_its_output_is_lost(
     run = run_blind(lab, why, "--atesor-resume=runs/batches/b", unbuffered=unbuffered)
     assert run.stderr.splitlines() == [SAID.format(why)]
     assert run.returncode == 1
+
+
+@pytest.mark.parametrize("why", REASONS)
+def test_a_warning_that_cannot_be_written_before_the_first_case_costs_nothing(lab: Lab, why: str) -> None:
+    lab.write_list("one", {"zlib": "pass"})
+    assert lab.run("--atesor-list=one", "-n0").code == 0
+    (durations,) = (lab.root / "state" / "history").glob("durations_v1-*.json")
+    durations.write_text("{")
+    with lost_output(why) as errors:
+        run = subprocess.run(
+            [sys.executable, "-m", *PYTEST, "--atesor-list=one", "--atesor-batch-id=b", "-n0"],
+            cwd=lab.root,
+            env=lab.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+    assert run.returncode == 0, run.stdout
+    assert lab.journal()[-1]["exit_code"] == 0

@@ -29,7 +29,12 @@ OFFLINE = "cmake-offline"
 
 _EXTRA_PLACES = ("cmake", "build/cmake", "cmake_unofficial", "build/CMake", "contrib/cmake", "projects/cmake")
 _OPTION = re.compile(
-    r"""^[ \t]*(?:\w+_)?option(?:_\w+)?[ \t]*\(\s*"?([A-Za-z0-9_]+)"?""", re.IGNORECASE | re.MULTILINE
+    r"""^[ \t]*(?:cmake_dependent_)?option[ \t]*\(\s*"?([A-Za-z0-9_]+)"?""", re.IGNORECASE | re.MULTILINE
+)
+# A macro of the project's own counts where its arguments are those of option().
+_OWN_OPTION = re.compile(
+    r"""^[ \t]*(\w{1,60})[ \t]*\(\s*"?([A-Za-z0-9_]+)"?\s+"[^"\n]*"\s+"?(?:ON|OFF|TRUE|FALSE)"?\s*\)""",
+    re.IGNORECASE | re.MULTILINE,
 )
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _TESTS = frozenset({"unittest", "unittests", "test", "tests", "testing", "gtest", "googletest"})
@@ -185,7 +190,10 @@ def list_options(tree: Tree, place: str) -> tuple[str, ...]:
         if not name.startswith(prefix) or name[len(prefix) :].count("/") > 1:
             continue
         if name.endswith(("CMakeLists.txt", ".cmake")):
-            names.update(dict.fromkeys(found.group(1) for found in _OPTION.finditer(tree.text(name))))
+            text = tree.text(name)
+            names.update(dict.fromkeys(_OPTION.findall(text)))
+            own = (said for macro, said in _OWN_OPTION.findall(text) if "option" in macro.lower())
+            names.update(dict.fromkeys(own))
     return tuple(names)
 
 

@@ -24,6 +24,8 @@ _X_WINDOWS = (
 )
 """What programs with a window ask for one after the other, each with an attempt of its own."""
 
+_NO_SYSDEPS = r"error: (?P<name>/usr/lib/skalibs/sysdeps) is not a valid sysdeps directory"
+
 _CMAKE_VARIABLE = (
     r"(?:_[A-Za-z0-9_]+)?_(?:LIBRARY|LIBRARIES|LIB|INCLUDE_DIRS?|INCLUDE_PATH|EXECUTABLE|PROGRAM)"
 )
@@ -389,7 +391,7 @@ RULES: tuple[Rule, ...] = (
             r"|^make(?:\[\d+\])?: (?P<make>[A-Za-z][\w.+-]*): No such file or directory"
             r"|env: ['‘](?P<env>[\w.+-]+)['’]: No such file"
             r"|WARNING: '(?P<missing>[\w.+-]+)' is missing on your system"
-            r"|(?:^|[ :'\"`‘])(?P<path>[A-Za-z][\w.+-]*)['\"`’]? (?:is |was )?not (?:installed|found|available)(?:,? or (?:is )?not)?"
+            r"|(?:^|[ :'\"`‘])(?!(?:file|executable|program|command|binary|tool)\b)(?P<path>[A-Za-z][\w.+-]*)['\"`’]? (?:is |was )?not (?:installed|found|available)(?:,? or (?:is )?not)?"
             r" (?:in|on) (?:the |your )?(?:\$PATH\b|PATH\b)"
         ),
         fix=Install(kind=NeedKind.COMMAND),
@@ -493,9 +495,17 @@ RULES: tuple[Rule, ...] = (
         expected="Submodules not initialized, please run git submodule update --init",
     ),
     Rule(
+        name="missing-skalibs",
+        pattern=_NO_SYSDEPS,
+        fix=Install(kind=NeedKind.HEADER, names=("skalibs/skalibs.h",)),
+        sample="./configure: error: /usr/lib/skalibs/sysdeps is not a valid sysdeps directory\n",
+        expected="/usr/lib/skalibs/sysdeps",
+        builders=("configure",),
+    ),
+    Rule(
         name="skalibs-sysdeps",
-        pattern=r"error: (?P<name>/usr/lib/skalibs/sysdeps) is not a valid sysdeps directory",
-        # Debian has them in the directory of the architecture, which no configure of skarnet.org asks for.
+        pattern=_NO_SYSDEPS,
+        # Where skalibs is there and they are not: Debian has them in the directory of the architecture.
         fix=Change(
             change=Tweak(configure_args=("--with-sysdeps=/usr/lib/riscv64-linux-gnu/skalibs/sysdeps",))
         ),

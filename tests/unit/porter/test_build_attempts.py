@@ -9,6 +9,7 @@ from pytest_atesor.errors import SandboxError
 from pytest_atesor.porter.attempts import Attempts, Built
 from pytest_atesor.porter.builders.cargo import DISTRIBUTION_CRATES, CargoProject
 from pytest_atesor.porter.builders.cmake import CMakeProject
+from pytest_atesor.porter.builders.configure import ConfigureProject
 from pytest_atesor.porter.builders.golang import GoProject
 from pytest_atesor.porter.builders.interface import BuildOptions, Candidate, Tweak
 from pytest_atesor.porter.builders.make import MakeProject
@@ -29,6 +30,7 @@ from tests.unit.porter.fake_sandbox import FakeSandbox
 
 _INDEX = (
     "usr/include/foo.h\tlibdevel/libfoo-dev\nusr/include/openssl/ssl.h\tlibdevel/libssl-dev\n"
+    "usr/include/skalibs/skalibs.h\tlibdevel/skalibs-dev\n"
     "usr/bin/gperf\tdevel/gperf\nusr/lib/riscv64-linux-gnu/pkgconfig/gnutls.pc\tlibdevel/libgnutls28-dev\n"
     "usr/lib/llvm-19/lib/cmake/llvm/LLVMConfig.cmake\tdevel/llvm-19-dev\n"
 )
@@ -301,6 +303,25 @@ def test_what_fails_before_anything_is_built_costs_no_attempt(
     assert len(sandbox.scripts("go build")) == 1
 
 
+def test_skalibs_is_brought_before_its_sysdeps_are_looked_for_elsewhere(
+    run: Callable[..., tuple[Built, FakeSandbox]],
+) -> None:
+    log = b"./configure: error: /usr/lib/skalibs/sysdeps is not a valid sysdeps directory\n"
+    candidate = Candidate(
+        builder="configure",
+        directory="",
+        rank=70,
+        evidence="configure",
+        project=ConfigureProject(script="configure", interpreter="sh"),
+    )
+    once, sandbox = run([(r"^PATH=.*\nsh ./configure", [(1, log), (0, b"")])], [candidate], most=1)
+    assert "skalibs-dev" in "".join(one.argv[-1] for one in sandbox.ran if one.user == "root")
+    assert (once.outcome.verdict, once.options.tweak.configure_args) == (Verdict.VERIFIED, ())
+    twice, _ = run([(r"^PATH=.*\nsh ./configure", [(1, log), (1, log), (0, b"")])], [candidate], most=1)
+    assert twice.outcome.verdict is Verdict.VERIFIED
+    assert twice.options.fixes == ("missing-skalibs", "skalibs-sysdeps")
+
+
 _LACKS_FOO = b"CMake Error at CMakeLists.txt:3 (message):\n  gperf not found\n"
 _LACKS_GNUTLS = b"-- Checking\nCMake Error at CMakeLists.txt:4 (message):\n  No package 'gnutls' found\n"
 
@@ -460,8 +481,9 @@ def test_a_build_that_misses_a_file_without_content_blames_the_source(
     built, _ = run([(_BUILD, [(2, log)])], left_out=("dicts/ru_list", "dicts/fo_list"))
     assert built.outcome.cause is Cause.SOURCE
     assert built.outcome.reason.startswith("the repository lacks the content of dicts/fo_list: ")
-    other, _ = run([(_BUILD, [(2, log)])], left_out=("dicts/ru_list",))
-    assert other.outcome.cause is Cause.BUILD
+    for left_out in ("dicts/ru_list", "tests/fo_list"):
+        other, _ = run([(_BUILD, [(2, log)])], left_out=(left_out,))
+        assert other.outcome.cause is Cause.BUILD
 
 
 def test_a_build_that_misses_an_absent_submodule_blames_the_source(

@@ -149,6 +149,10 @@ def _caught(builder: str, log: str, rule: str) -> tuple[str, ...]:
         ),
         pytest.param("make", "missing-command", "it is not on the path of the file\n", (), id="no-command"),
         pytest.param(
+            "make", "missing-command", 'exec: "zork": executable file not found in $PATH\n', (), id="of-go"
+        ),
+        pytest.param("make", "missing-command", "required program not found in PATH\n", (), id="no-name"),
+        pytest.param(
             "cmake",
             "missing-cmake-component",
             "CMake Error at FindPackageHandleStandardArgs.cmake:230 (message):\n"
