@@ -10,7 +10,7 @@ from ordinary tests beside it. Times are medians of ``--rounds``, memory is the 
 
 The files stand in ``TMPDIR`` until the end. On ext4 the kernel passes over inodes deleted in the last few
 minutes one by one (``recently_deleted``, fs/ext4/ialloc.c), and whoever makes files there pays for it: soon
-after a large removal, such as the one that this program ends with, a case costs up to twice as much.
+after a large removal, such as the one that this program ends with, a case was measured at 2.5 times as much.
 
 Ends with 1 when a promise is broken: at most 5 ms of CPU per case beyond the agent's start, flat with size
 (at most 1.2 times), under 300 MB at 10,000 cases, the built-in agent's start under 60 ms of CPU, and a
